@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small compiler helpers used everywhere. No code, no state.
+ */
+#ifndef XVS_BASE_COMPILER_H
+#define XVS_BASE_COMPILER_H
+
+#include <stddef.h>
+
+#define CACHE_LINE 64
+
+#define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE)))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif
