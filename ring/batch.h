@@ -31,6 +31,15 @@
 
 #define PKT_NO_UMEM UINT32_MAX
 
+/*
+ * Values of pkt.consumed. The chunk of a frame that lies in the UMEM may be handed on by address
+ * instead of being copied, but only to one output; the switch knows the number of outputs and
+ * grants it, an AF_XDP output that uses the grant says so, and rxq done leaves that chunk alone.
+ */
+#define PKT_KEEP 0u        /* set by pkt_set(): outputs must copy */
+#define PKT_CONSUMED 1u    /* set by the output: the chunk is its now */
+#define PKT_MAY_CONSUME 2u /* set by the switch: this frame goes to one output, once */
+
 struct pkt_seg {
 	const uint8_t *base;
 	uint32_t len;
@@ -46,7 +55,7 @@ struct pkt {
 	uint32_t umem;     /* UMEM chunk that holds the frame, or PKT_NO_UMEM */
 	uint16_t nmore;
 	uint8_t hdr_len;  /* min(len, PKT_HDR) */
-	uint8_t consumed; /* an output took the UMEM chunk over: rxq done must not recycle it */
+	uint8_t consumed; /* PKT_KEEP, PKT_MAY_CONSUME or PKT_CONSUMED */
 } CACHE_ALIGNED;
 
 _Static_assert(sizeof(struct pkt) == CACHE_LINE, "a pkt is one cache line");
@@ -81,7 +90,7 @@ static inline void pkt_set(struct pkt *p, const uint8_t *frame, uint32_t len)
 	p->more = NULL;
 	p->nmore = 0;
 	p->umem = PKT_NO_UMEM;
-	p->consumed = 0;
+	p->consumed = PKT_KEEP;
 }
 
 /* Copies the whole frame (p->len bytes) to the contiguous area `dst`. */
