@@ -24,7 +24,7 @@
 /* Segments behind the first of all frames of a batch; a longer chain ends the batch early. */
 #define BATCH_SEGS 1536
 
-#define ETH_HDR_LEN 14
+#define ETH_HDR_LEN 14u
 #define FRAME_MIN ETH_HDR_LEN
 /* Largest frame, in bytes: 65535 of IP behind an Ethernet header with one VLAN tag. */
 #define FRAME_MAX (65535u + 18u)

@@ -39,11 +39,15 @@ struct guest_region {
 	uint64_t size;
 	uint64_t uva;
 	uint8_t *host;
+	uint8_t *map;     /* start of the mapping: host rounded down to a page */
+	size_t map_size;  /* multiple of page_size */
+	size_t page_size; /* of the file: 4096, 2 MiB, ... */
+	int watch;        /* sigbus_watch() handle */
 };
 
 struct guest_mem {
 	uint32_t nregions;
-	uint32_t fault_slot; /* index into the SIGBUS table */
+	uint32_t hole; /* the SIGBUS handler's, any thread; atomic */
 	struct guest_region region[];
 };
 
@@ -53,7 +57,7 @@ struct guest_mem {
  * Maps n slots (1..GUEST_MEM_REGIONS_MAX) read-write and shared, without populating or locking
  * them, excluded from core dumps. On success *out is the map. On failure nothing stays mapped
  * and *why (static text) says what is wrong:
- *   -EINVAL   no slots, size 0, an address range that wraps or overlaps another, unaligned
+ *   -EINVAL   no slots, size 0, an address range that wraps or overlaps another
  *   -E2BIG    more than GUEST_MEM_REGIONS_MAX slots
  *   -EBADF    slot without a file descriptor
  *   -ENXIO    file shorter than offset + size

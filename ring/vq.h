@@ -61,10 +61,11 @@ struct vq_config {
 
 /* Counts of one vq since vq_start(); same writer as the queue. */
 struct vq_counts {
-	uint64_t bad_chains;      /* malformed chains from the guest, returned with length 0 */
-	uint64_t oversize;        /* well-formed transmit chains above FRAME_MAX */
-	uint64_t runts;           /* transmit chains without a whole header, or below FRAME_MIN */
-	uint64_t too_small_drops; /* frames that a complete ring of receive buffers cannot hold */
+	uint64_t bad_chains;       /* malformed transmit chains, returned with length 0 */
+	uint64_t oversize;         /* well-formed transmit chains above FRAME_MAX */
+	uint64_t runts;            /* transmit chains without a whole header, or below FRAME_MIN */
+	uint64_t too_small_drops;  /* frames that a complete ring of receive buffers cannot hold */
+	uint64_t bad_buffer_drops; /* frames lost to a malformed receive chain */
 };
 
 struct vq {
@@ -78,6 +79,7 @@ struct vq {
 	bool event_idx;
 	bool indirect;
 	bool mergeable;
+	uint32_t chain_max; /* descriptors of a chain in the ring: min(size, VQ_CHAIN_MAX) */
 
 	/* owner: worker, or holder of the output lock */
 	uint16_t next_avail CACHE_ALIGNED; /* next avail entry to take */
@@ -87,7 +89,8 @@ struct vq {
 	uint16_t notified_at;              /* used index at the last notification check */
 	uint16_t nshadow;                  /* entries in shadow[], not yet written */
 	uint32_t hint;                     /* last region hit */
-	enum vq_fault fault;
+	bool notified_once;                /* notified_at is meaningful */
+	enum vq_fault fault;               /* relaxed: control looks at it while the owner works */
 	struct vq_counts counts;
 	struct vring_used_elem shadow[VQ_SHADOW] CACHE_ALIGNED;
 };
@@ -107,7 +110,8 @@ static inline uint16_t vq_avail_cached(const struct vq *vq)
 
 /*
  * Takes up to BATCH_MAX - batch->count frames. Malformed chains, runts and oversized frames are
- * consumed and counted in vq->counts. Returns the number of frames added to the batch.
+ * consumed and counted in vq->counts. Returns the number of frames added to the batch; when that
+ * is 0, heads may still have been taken, so vq_complete() is due in any case.
  */
 unsigned int vq_pop(struct vq *vq, const struct guest_mem *mem, struct batch *batch);
 
@@ -116,7 +120,8 @@ bool vq_complete(struct vq *vq);
 
 /*
  * Copies up to n frames into the guest's buffers. Returns how many were dealt with: sent, or
- * dropped because a complete ring of buffers cannot hold them (counts.too_small_drops).
+ * dropped because a complete ring of buffers cannot hold them (counts.too_small_drops) or because
+ * the guest offered a malformed buffer (counts.bad_buffer_drops).
  * *sent and *bytes grow by what was sent. Less than n means that the ring is full for now.
  */
 unsigned int vq_put(struct vq *vq, const struct guest_mem *mem, struct pkt *const pkt[],
