@@ -15,6 +15,8 @@
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/* DPDK's headers have one of their own, which they leave out when it is already there. */
+#undef container_of
 #define container_of(ptr, type, member)                                                            \
 	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
