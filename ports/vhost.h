@@ -38,6 +38,9 @@ struct vhost_ring_addr {
 	uint64_t used;
 };
 
+/* "VIRTIO_NET_F_MRG_RXBUF", ...; NULL for bits that have no name here. */
+const char *vhost_feature_name(unsigned int bit);
+
 /*
  * Creates the port with 1..PORT_QUEUES_MAX queue pairs. `where` (socket path) and `mode`
  * ("server" or "client", static) are only shown. Returns 0, -EINVAL or -ENOMEM.
@@ -54,7 +57,10 @@ unsigned int vhost_nrings(const struct vhost_port *v); /* 2 * queue pairs */
 void vhost_connected(struct vhost_port *v);
 void vhost_reset(struct vhost_port *v);
 
-/* Rings stopped and forgotten (sizes, addresses, kicks), memory and features kept. */
+/*
+ * Rings stopped and forgotten (sizes, indices, addresses, kicks, enabling); memory, features, call
+ * and error descriptors kept.
+ */
 void vhost_stop_all(struct vhost_port *v);
 
 /* A reason to show in `port show` while the port is not up ("" for none); copied. */
@@ -62,31 +68,47 @@ void vhost_set_reason(struct vhost_port *v, const char *reason);
 
 /*
  * Features the driver acknowledged. 0; -EINVAL for bits that were not offered; -EBUSY when
- * rings run and the set differs in anything but VHOST_F_LOG_ALL.
+ * the set would change under a started ring.
  */
 int vhost_set_features(struct vhost_port *v, uint64_t features);
 uint64_t vhost_get_features(const struct vhost_port *v);
 
 /*
  * Exchanges the memory map; running rings are paused for the exchange and go on with the same
- * indices. On failure the old map stays in use (errors and *why as guest_mem_create(), plus
- * -EFAULT when a running ring is outside the new map: then the new map is in use and that ring
- * is stopped).
+ * indices. A running ring that is not wholly inside the new map stops, and goes on when a later
+ * map has it again. On failure the old map stays in use; errors and *why as guest_mem_create().
  */
 int vhost_set_mem(struct vhost_port *v, const struct guest_mem_slot *slot, unsigned int n,
 		  const char **why);
 
-/* All ring setters: -EINVAL for a ring number out of range or a value outside its range. */
-int vhost_ring_set_size(struct vhost_port *v, uint32_t ring, uint32_t size); /* -EBUSY: running */
-int vhost_ring_set_base(struct vhost_port *v, uint32_t ring, uint32_t base); /* -EBUSY: running */
-/* -EFAULT: not wholly inside guest memory. With a running ring: moves it. */
+/*
+ * All ring setters: -EINVAL for a ring number out of range or a value outside its range. Size and
+ * base: -EBUSY while the ring is started.
+ */
+int vhost_ring_set_size(struct vhost_port *v, uint32_t ring, uint32_t size);
+
+/*
+ * Number of heads that were taken before, as GET_VRING_BASE told it. The start believes the used
+ * ring in guest memory more than the front-end where both make sense, see ports/vhost.c.
+ */
+int vhost_ring_set_base(struct vhost_port *v, uint32_t ring, uint32_t base);
+
+/*
+ * -EINVAL: not aligned as virtio 1.2, 2.7 demands; -EFAULT: not wholly inside guest memory. On
+ * failure the old addresses stay. A running ring is moved, keeping its indices. Without memory or
+ * size the check is made when the ring starts.
+ */
 int vhost_ring_set_addr(struct vhost_port *v, uint32_t ring, const struct vhost_ring_addr *addr);
 int vhost_ring_enable(struct vhost_port *v, uint32_t ring, bool enabled);
 
 /*
  * Descriptors. fd -1 means "none, polled" (bit 8 of the payload). The port takes ownership of fd
- * also on failure. A call or error descriptor must be an eventfd (-EINVAL otherwise: a worker
- * must never block in its write). Setting the kick starts the ring.
+ * also on failure. A call or error descriptor must be an eventfd (-EBADF otherwise: a worker
+ * must never block in its write) and is made non-blocking.
+ *
+ * Setting the kick starts the ring: -EFAULT when it has addresses that are not wholly inside
+ * guest memory. What is still missing may come later. A call descriptor set while the ring runs is
+ * signalled once, so that no wake-up is lost in the exchange.
  */
 int vhost_ring_set_kick(struct vhost_port *v, uint32_t ring, int fd);
 int vhost_ring_set_call(struct vhost_port *v, uint32_t ring, int fd);
@@ -99,10 +121,10 @@ int vhost_ring_set_err(struct vhost_port *v, uint32_t ring, int fd);
 int vhost_ring_stop(struct vhost_port *v, uint32_t ring, uint32_t *base);
 
 /*
- * Called now and then: looks for rings that broke (fault in the ring, hole in guest memory),
- * stops them, signals their error eventfd once. Returns true if anything was found; the reason
- * is in port_info.reason.
+ * Called about ten times a second: looks for rings that broke (fault in the ring, hole in guest
+ * memory, call descriptor made blocking), stops them, signals their error eventfd once. A new
+ * set-up heals them. Returns NULL, or what was found in words (the port's, until the next call).
  */
-bool vhost_check_faults(struct vhost_port *v);
+const char *vhost_check_faults(struct vhost_port *v);
 
 #endif

@@ -1,0 +1,885 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vhost-user port: guest memory, virtqueues, and who may touch them when.
+ *
+ * Control changes a ring only while no worker has it. Each setter therefore works in three
+ * steps: take the ring out (queue state OFF, or PAUSED for the guest's receive queues so that
+ * frames wait in the backlog), port_republish(), which returns when every worker has finished its
+ * round without it; change; set the state that the ring deserves now (rings_update()) and
+ * republish again. The same holds for what a worker reads besides the queue: the memory map and the
+ * call descriptor. Nothing is locked and no worker ever waits.
+ *
+ * A ring is `live` once it was started: vq holds its indices. It runs (QUEUE_RUNNING) while it is
+ * live and enabled. Disabling keeps it live, so that nothing is lost and no kick is needed to go
+ * on: rings are polled, kicks are never read.
+ *
+ * Where a ring starts. In-order completion means that every head taken is returned before the worker
+ * leaves its round, so that in a stopped ring "heads taken" and used->idx are the same number. They
+ * differ when a device died between two rounds (then used->idx is the truth for the driver: what is
+ * not in the used ring must be taken again, else it is lost) or when the front-end forgot (DPDK's
+ * virtio-user always says 0). So used->idx from guest memory wins where it is plausible, that is
+ * within a ring's length of avail->idx, and the front-end's base is either plausible too or 0. In all
+ * other cases the base stands; if it is nonsense the first poll breaks the ring.
+ *
+ * A broken ring (vq->fault, a hole in guest memory) is found by control, about ten times a second:
+ * it is stopped and forgets its kick. A new kick, after whatever set-up, heals it.
+ *
+ * The call descriptor is written by workers, who must not sleep in it: only eventfds are accepted,
+ * and made non-blocking. That flag belongs to the open file, which the front-end shares; one that
+ * clears it again can stop a worker until the next check, which empties the counter, breaks
+ * the ring and does so once per set-up.
+ *
+ * Full: a guest that offers no buffers makes put() return less than asked, the switch keeps or drops
+ * and counts. Rejected: reading kicks to know when a ring is started, which a poller does not need;
+ * a copy of the memory map per ring, which would have to be exchanged ring by ring.
+ */
+#include "ports/vhost.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+
+/* How often a blocking call descriptor is emptied, to wake a worker that sleeps in it. */
+#define DRAIN_ROUNDS 16
+
+enum ring_enable {
+	ENABLE_DEFAULT, /* as the protocol feature bit says */
+	ENABLE_OFF,
+	ENABLE_ON,
+};
+
+struct vhost_ring {
+	/* owner: who has the queue, see port.h */
+	struct vq vq;
+	struct vq_counts folded; /* already in the port's counters */
+	/* control, while the queue is OFF or PAUSED; read by the queue's owner */
+	union {
+		struct rxq rxq; /* odd rings: the guest transmits */
+		struct txq txq; /* even rings: the guest receives */
+	};
+	const struct guest_mem *mem;
+	int call_fd;
+	bool to_guest;
+	/* control */
+	bool live;
+	bool kicked;
+	bool addressed;
+	enum ring_enable enable;
+	uint32_t size;
+	uint16_t base;
+	int kick_fd;
+	int err_fd;
+	struct vhost_ring_addr addr;
+	const char *trouble; /* why it does not run although it was kicked; static, or NULL */
+} CACHE_ALIGNED;
+
+struct vhost_port {
+	/* set at create */
+	struct port port;
+	const char *mode;
+	char where[128];
+	/* control */
+	struct guest_mem *mem;
+	uint64_t features;
+	bool connected;
+	char reason[160];
+	char found[160]; /* of the last vhost_check_faults() */
+	struct vhost_ring ring[];
+};
+
+#define FEATURE_NAMES(X)                                                                           \
+	X(VIRTIO_NET_F_CSUM)                                                                       \
+	X(VIRTIO_NET_F_GUEST_CSUM)                                                                 \
+	X(VIRTIO_NET_F_MRG_RXBUF)                                                                  \
+	X(VIRTIO_NET_F_STATUS)                                                                     \
+	X(VIRTIO_NET_F_CTRL_VQ)                                                                    \
+	X(VIRTIO_NET_F_GUEST_ANNOUNCE)                                                             \
+	X(VIRTIO_NET_F_MQ)                                                                         \
+	X(VHOST_F_LOG_ALL)                                                                         \
+	X(VIRTIO_F_ANY_LAYOUT)                                                                     \
+	X(VIRTIO_F_INDIRECT_DESC)                                                                  \
+	X(VIRTIO_F_EVENT_IDX)                                                                      \
+	X(VHOST_USER_F_PROTOCOL_FEATURES)                                                          \
+	X(VIRTIO_F_VERSION_1)                                                                      \
+	X(VIRTIO_F_RING_PACKED)
+
+static const char *const feature_names[64] = {
+#define X(bit) [bit] = #bit,
+    FEATURE_NAMES(X)
+#undef X
+};
+
+const char *vhost_feature_name(unsigned int bit)
+{
+	return bit < ARRAY_LEN(feature_names) ? feature_names[bit] : NULL;
+}
+
+/* ---- worker ---- */
+
+static void ring_signal(int fd)
+{
+	const uint64_t one = 1;
+
+	/* EAGAIN: the counter is at its maximum, so a signal is pending anyway. */
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* After a publication. */
+static void ring_notify(struct vhost_ring *r, struct port_counters *c)
+{
+	if (!vq_need_notify(&r->vq) || r->call_fd < 0) {
+		counter_add(&c->value[CTR_NOTIFY_SAVED], 1);
+		return;
+	}
+	ring_signal(r->call_fd);
+	counter_add(&c->value[CTR_NOTIFY_SENT], 1);
+}
+
+static void fold(uint64_t *counter, uint64_t now, uint64_t *before)
+{
+	if (now != *before)
+		counter_add(counter, now - *before);
+	*before = now;
+}
+
+static void rx_fold(struct vhost_ring *r, struct port_counters *c)
+{
+	const struct vq_counts *now = &r->vq.counts;
+
+	fold(&c->drop[DROP_BAD_CHAIN], now->bad_chains, &r->folded.bad_chains);
+	fold(&c->drop[DROP_OVERSIZE], now->oversize, &r->folded.oversize);
+	fold(&c->drop[DROP_RUNT], now->runts, &r->folded.runts);
+}
+
+static void tx_fold(struct vhost_ring *r, struct port_counters *c)
+{
+	const struct vq_counts *now = &r->vq.counts;
+
+	fold(&c->drop[DROP_BUFFER_TOO_SMALL], now->too_small_drops, &r->folded.too_small_drops);
+	fold(&c->drop[DROP_BAD_BUFFER], now->bad_buffer_drops, &r->folded.bad_buffer_drops);
+}
+
+static void vhost_done(struct rxq *q, struct batch *batch, struct port_counters *c)
+{
+	struct vhost_ring *r = container_of(q, struct vhost_ring, rxq);
+
+	(void)batch;
+	if (vq_complete(&r->vq))
+		ring_notify(r, c);
+}
+
+static unsigned int vhost_poll(struct rxq *q, struct batch *batch, struct port_counters *c)
+{
+	struct vhost_ring *r = container_of(q, struct vhost_ring, rxq);
+	const uint16_t before = r->vq.next_avail;
+	const unsigned int n = vq_pop(&r->vq, r->mem, batch);
+
+	/* The common case: every head taken was a frame. */
+	if (likely((uint16_t)(r->vq.next_avail - before) == n))
+		return n;
+	rx_fold(r, c);
+	/* Only bad ones: the switch has nothing to do and will not call done. */
+	if (n == 0)
+		vhost_done(q, batch, c);
+	return n;
+}
+
+static unsigned int vhost_put(struct txq *q, struct pkt *const pkt[], unsigned int n,
+			      struct port_counters *c)
+{
+	struct vhost_ring *r = container_of(q, struct vhost_ring, txq);
+	uint64_t sent = 0, bytes = 0;
+	const unsigned int dealt = vq_put(&r->vq, r->mem, pkt, n, &sent, &bytes);
+
+	counter_add(&c->value[CTR_TX_PACKETS], sent);
+	counter_add(&c->value[CTR_TX_BYTES], bytes);
+	if (unlikely(dealt != sent))
+		tx_fold(r, c);
+	return dealt;
+}
+
+static void vhost_flush(struct txq *q, struct port_counters *c)
+{
+	struct vhost_ring *r = container_of(q, struct vhost_ring, txq);
+
+	if (vq_publish(&r->vq))
+		ring_notify(r, c);
+}
+
+static const struct rxq_ops vhost_rxq_ops = {.poll = vhost_poll, .done = vhost_done};
+static const struct txq_ops vhost_txq_ops = {.put = vhost_put, .flush = vhost_flush};
+
+/* ---- control: states ---- */
+
+unsigned int vhost_nrings(const struct vhost_port *v)
+{
+	return 2 * v->port.nqueues;
+}
+
+static struct vhost_ring *ring_of(struct vhost_port *v, uint32_t ring)
+{
+	return ring < vhost_nrings(v) ? &v->ring[ring] : NULL;
+}
+
+static bool ring_enabled(const struct vhost_port *v, const struct vhost_ring *r)
+{
+	if (r->enable == ENABLE_DEFAULT)
+		return !(v->features & FEATURE(VHOST_USER_F_PROTOCOL_FEATURES));
+	return r->enable == ENABLE_ON;
+}
+
+static enum queue_state ring_state(const struct vhost_ring *r)
+{
+	return r->to_guest ? r->txq.state : r->rxq.state;
+}
+
+static bool ring_running(const struct vhost_ring *r)
+{
+	return ring_state(r) == QUEUE_RUNNING;
+}
+
+static bool ring_set_state(struct vhost_ring *r, enum queue_state state)
+{
+	enum queue_state *now = r->to_guest ? &r->txq.state : &r->rxq.state;
+
+	if (*now == state)
+		return false;
+	*now = state;
+	return true;
+}
+
+/* Gives all rings the state they deserve, and tells the workers if that changed anything. */
+static void rings_update(struct vhost_port *v)
+{
+	bool changed = false;
+
+	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
+		struct vhost_ring *r = &v->ring[i];
+		const bool run = r->live && ring_enabled(v, r);
+
+		changed |= ring_set_state(r, run ? QUEUE_RUNNING : QUEUE_OFF);
+	}
+	if (changed)
+		port_republish(&v->port);
+}
+
+static bool ring_set_paused(struct vhost_ring *r)
+{
+	return ring_running(r) && ring_set_state(r, r->to_guest ? QUEUE_PAUSED : QUEUE_OFF);
+}
+
+/* When these return no worker touches the ring(s); rings_update() lets them go on. */
+static void ring_pause(struct vhost_port *v, struct vhost_ring *r)
+{
+	if (ring_set_paused(r))
+		port_republish(&v->port);
+}
+
+static void rings_pause(struct vhost_port *v)
+{
+	bool changed = false;
+
+	for (unsigned int i = 0; i < vhost_nrings(v); i++)
+		changed |= ring_set_paused(&v->ring[i]);
+	if (changed)
+		port_republish(&v->port);
+}
+
+/* Ends a live ring that no worker has any more; remembers where to go on. */
+static void ring_retire(struct vhost_ring *r)
+{
+	r->base = r->vq.next_avail;
+	r->live = false;
+}
+
+/* ---- control: places ---- */
+
+struct ring_place {
+	struct vring_desc *desc;
+	struct vring_avail *avail;
+	struct vring_used *used;
+};
+
+static bool addr_aligned(const struct vhost_ring_addr *a)
+{
+	return a->desc % 16 == 0 && a->avail % 2 == 0 && a->used % 4 == 0;
+}
+
+static bool host_aligned(const void *p, uintptr_t to)
+{
+	return (uintptr_t)p % to == 0;
+}
+
+/*
+ * Finds the three parts, whole, in this process. -EFAULT when one is not wholly in a region, or
+ * when a region's odd file offset makes it unaligned here.
+ */
+static int ring_locate(const struct guest_mem *mem, uint64_t features, uint32_t size,
+		       const struct vhost_ring_addr *a, struct ring_place *out)
+{
+	const int event = (features & FEATURE(VIRTIO_F_EVENT_IDX)) != 0;
+	uint8_t *desc = guest_mem_at_uva(mem, a->desc, vring_desc_bytes(size));
+	uint8_t *avail = guest_mem_at_uva(mem, a->avail, vring_avail_bytes(size, event));
+	uint8_t *used = guest_mem_at_uva(mem, a->used, vring_used_bytes(size, event));
+
+	if (!desc || !avail || !used)
+		return -EFAULT;
+	if (!host_aligned(desc, 16) || !host_aligned(avail, 2) || !host_aligned(used, 4))
+		return -EFAULT;
+	out->desc = (struct vring_desc *)(void *)desc;
+	out->avail = (struct vring_avail *)(void *)avail;
+	out->used = (struct vring_used *)(void *)used;
+	return 0;
+}
+
+/* See "Where a ring starts" above. */
+static uint16_t ring_start_index(const struct ring_place *p, uint32_t size, uint16_t base)
+{
+	const uint16_t avail = load_relaxed(&p->avail->idx);
+	const uint16_t used = load_relaxed(&p->used->idx);
+	const bool used_plausible = (uint16_t)(avail - used) <= size;
+	const bool base_plausible = (uint16_t)(avail - base) <= size;
+
+	return used_plausible && (base_plausible || base == 0) ? used : base;
+}
+
+static bool has_feature(const struct vhost_port *v, unsigned int bit)
+{
+	return v->features & FEATURE(bit);
+}
+
+static void ring_start(const struct vhost_port *v, struct vhost_ring *r, const struct ring_place *p)
+{
+	const uint16_t index = ring_start_index(p, r->size, r->base);
+	const bool hdr12 =
+	    has_feature(v, VIRTIO_F_VERSION_1) || has_feature(v, VIRTIO_NET_F_MRG_RXBUF);
+	const struct vq_config config = {
+	    .size = r->size,
+	    .desc = p->desc,
+	    .avail = p->avail,
+	    .used = p->used,
+	    .base = index,
+	    .used_base = index,
+	    .event_idx = has_feature(v, VIRTIO_F_EVENT_IDX),
+	    .indirect = has_feature(v, VIRTIO_F_INDIRECT_DESC),
+	    .mergeable = has_feature(v, VIRTIO_NET_F_MRG_RXBUF),
+	    .hdr_len = hdr12 ? sizeof(struct virtio_net_hdr) : VIRTIO_NET_HDR_LEGACY,
+	};
+
+	vq_start(&r->vq, &config);
+	r->folded = (struct vq_counts){0};
+	r->mem = v->mem;
+	r->trouble = NULL;
+	r->live = true;
+}
+
+/* Starts the ring if all that it needs is there. -EFAULT: it is not inside guest memory. */
+static int ring_try_start(struct vhost_port *v, struct vhost_ring *r)
+{
+	struct ring_place place;
+	int err;
+
+	if (r->live || !r->kicked || !r->addressed || !r->size || !v->mem)
+		return 0;
+	err = ring_locate(v->mem, v->features, r->size, &r->addr, &place);
+	if (err) {
+		r->trouble = "it lies outside of guest memory";
+		return err;
+	}
+	ring_start(v, r, &place);
+	return 0;
+}
+
+/* A paused, live ring in a new place: same indices, other pointers. */
+static int ring_move(struct vhost_port *v, struct vhost_ring *r)
+{
+	struct ring_place place;
+	const int err = ring_locate(v->mem, v->features, r->size, &r->addr, &place);
+
+	if (err)
+		return err;
+	r->vq.desc = place.desc;
+	r->vq.avail = place.avail;
+	r->vq.used = place.used;
+	r->mem = v->mem;
+	return 0;
+}
+
+/* ---- control: descriptors ---- */
+
+static void fd_drop(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static bool fd_is_eventfd(int fd)
+{
+	static const char want[] = "anon_inode:[eventfd]";
+	char path[40], target[sizeof(want)];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, target, sizeof(target));
+	return n == (ssize_t)sizeof(want) - 1 && memcmp(target, want, (size_t)n) == 0;
+}
+
+static bool fd_is_blocking(int fd)
+{
+	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+static int fd_set_nonblocking(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+/* 0, or -EBADF; then fd is closed. */
+static int fd_accept_eventfd(int fd)
+{
+	if (fd < 0 || (fd_is_eventfd(fd) && !fd_set_nonblocking(fd)))
+		return 0;
+	close(fd);
+	return -EBADF;
+}
+
+/* ---- control: the front-end's wishes ---- */
+
+/* Back to what a ring is before anybody set it up. Out of all workers' hands. */
+static void ring_forget(struct vhost_ring *r)
+{
+	r->live = false;
+	r->kicked = false;
+	r->addressed = false;
+	r->enable = ENABLE_DEFAULT;
+	r->size = 0;
+	r->base = 0;
+	r->trouble = NULL;
+	fd_drop(&r->kick_fd);
+}
+
+void vhost_stop_all(struct vhost_port *v)
+{
+	for (unsigned int i = 0; i < vhost_nrings(v); i++)
+		v->ring[i].live = false;
+	rings_update(v);
+	for (unsigned int i = 0; i < vhost_nrings(v); i++)
+		ring_forget(&v->ring[i]);
+}
+
+void vhost_connected(struct vhost_port *v)
+{
+	v->connected = true;
+	v->reason[0] = '\0';
+}
+
+void vhost_reset(struct vhost_port *v)
+{
+	vhost_stop_all(v);
+	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
+		fd_drop(&v->ring[i].call_fd);
+		fd_drop(&v->ring[i].err_fd);
+		v->ring[i].mem = NULL;
+	}
+	guest_mem_destroy(v->mem);
+	v->mem = NULL;
+	v->features = 0;
+	v->connected = false;
+}
+
+void vhost_set_reason(struct vhost_port *v, const char *reason)
+{
+	snprintf(v->reason, sizeof(v->reason), "%s", reason);
+}
+
+uint64_t vhost_get_features(const struct vhost_port *v)
+{
+	return v->features;
+}
+
+static bool any_live(const struct vhost_port *v)
+{
+	for (unsigned int i = 0; i < vhost_nrings(v); i++)
+		if (v->ring[i].live)
+			return true;
+	return false;
+}
+
+int vhost_set_features(struct vhost_port *v, uint64_t features)
+{
+	if (features & ~VHOST_FEATURES)
+		return -EINVAL;
+	if (features == v->features)
+		return 0;
+	if (any_live(v))
+		return -EBUSY;
+	v->features = features;
+	rings_update(v);
+	return 0;
+}
+
+/* All rings are paused and the map is new. */
+static void rings_move(struct vhost_port *v)
+{
+	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
+		struct vhost_ring *r = &v->ring[i];
+
+		if (r->live && ring_move(v, r)) {
+			ring_retire(r);
+			r->trouble = "the new memory table is without it";
+		} else {
+			ring_try_start(v, r);
+		}
+	}
+}
+
+int vhost_set_mem(struct vhost_port *v, const struct guest_mem_slot *slot, unsigned int n,
+		  const char **why)
+{
+	struct guest_mem *old = v->mem, *mem;
+	const int err = guest_mem_create(&mem, slot, n, why);
+
+	if (err)
+		return err;
+	rings_pause(v);
+	v->mem = mem;
+	rings_move(v);
+	rings_update(v);
+	guest_mem_destroy(old);
+	return 0;
+}
+
+int vhost_ring_set_size(struct vhost_port *v, uint32_t ring, uint32_t size)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+
+	if (!r || size == 0 || size > VRING_SIZE_MAX || (size & (size - 1)))
+		return -EINVAL;
+	if (r->live)
+		return size == r->size ? 0 : -EBUSY;
+	r->size = size;
+	return 0;
+}
+
+int vhost_ring_set_base(struct vhost_port *v, uint32_t ring, uint32_t base)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+
+	if (!r || base > UINT16_MAX)
+		return -EINVAL;
+	if (r->live)
+		return -EBUSY;
+	r->base = (uint16_t)base;
+	return 0;
+}
+
+int vhost_ring_set_addr(struct vhost_port *v, uint32_t ring, const struct vhost_ring_addr *addr)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+	struct ring_place place;
+
+	if (!r || !addr_aligned(addr))
+		return -EINVAL;
+	if (v->mem && r->size && ring_locate(v->mem, v->features, r->size, addr, &place))
+		return -EFAULT;
+	ring_pause(v, r);
+	r->addr = *addr;
+	r->addressed = true;
+	if (r->live)
+		ring_move(v, r);
+	else
+		ring_try_start(v, r);
+	rings_update(v);
+	return 0;
+}
+
+int vhost_ring_enable(struct vhost_port *v, uint32_t ring, bool enabled)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+
+	if (!r)
+		return -EINVAL;
+	r->enable = enabled ? ENABLE_ON : ENABLE_OFF;
+	rings_update(v);
+	return 0;
+}
+
+int vhost_ring_set_kick(struct vhost_port *v, uint32_t ring, int fd)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+	int err;
+
+	if (!r) {
+		fd_drop(&fd);
+		return -EINVAL;
+	}
+	fd_drop(&r->kick_fd);
+	r->kick_fd = fd;
+	r->kicked = true;
+	r->trouble = NULL;
+	err = ring_try_start(v, r);
+	rings_update(v);
+	return err;
+}
+
+int vhost_ring_set_call(struct vhost_port *v, uint32_t ring, int fd)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+	int err;
+
+	if (!r) {
+		fd_drop(&fd);
+		return -EINVAL;
+	}
+	err = fd_accept_eventfd(fd);
+	if (err)
+		return err;
+	ring_pause(v, r);
+	fd_drop(&r->call_fd);
+	r->call_fd = fd;
+	if (r->live)
+		ring_signal(fd);
+	rings_update(v);
+	return 0;
+}
+
+int vhost_ring_set_err(struct vhost_port *v, uint32_t ring, int fd)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+	int err;
+
+	if (!r) {
+		fd_drop(&fd);
+		return -EINVAL;
+	}
+	err = fd_accept_eventfd(fd);
+	if (err)
+		return err;
+	fd_drop(&r->err_fd);
+	r->err_fd = fd;
+	return 0;
+}
+
+/* Takes the ring away from the workers; it needs a new kick to start again. */
+static void ring_halt(struct vhost_port *v, struct vhost_ring *r)
+{
+	if (r->live) {
+		if (ring_set_state(r, QUEUE_OFF))
+			port_republish(&v->port);
+		ring_retire(r);
+	}
+	r->kicked = false;
+	fd_drop(&r->kick_fd);
+}
+
+int vhost_ring_stop(struct vhost_port *v, uint32_t ring, uint32_t *base)
+{
+	struct vhost_ring *r = ring_of(v, ring);
+
+	if (!r)
+		return -EINVAL;
+	ring_halt(v, r);
+	r->trouble = NULL;
+	*base = r->base;
+	return 0;
+}
+
+/* ---- control: faults ---- */
+
+/* A worker may sleep in this descriptor: wake it, and keep it from doing so again. */
+static void call_unblock(int fd)
+{
+	uint64_t value;
+
+	if (fd_set_nonblocking(fd))
+		return;
+	for (int i = 0; i < DRAIN_ROUNDS; i++)
+		if (read(fd, &value, sizeof(value)) < 0)
+			return;
+}
+
+/* What is wrong with a live ring, or NULL. */
+static const char *ring_fault(const struct vhost_port *v, const struct vhost_ring *r)
+{
+	/* Relaxed: only a number; the ring is looked at after the hand-off. */
+	const enum vq_fault fault = load_relaxed(&r->vq.fault);
+
+	if (fault != VQ_FAULT_NONE)
+		return vq_fault_text(fault);
+	if (guest_mem_has_hole(v->mem))
+		return "the front-end cut a piece off the file behind guest memory";
+	if (r->call_fd >= 0 && fd_is_blocking(r->call_fd)) {
+		call_unblock(r->call_fd);
+		return "the front-end made the call descriptor blocking";
+	}
+	return NULL;
+}
+
+const char *vhost_check_faults(struct vhost_port *v)
+{
+	const char *found = NULL;
+
+	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
+		struct vhost_ring *r = &v->ring[i];
+		const char *fault = r->live ? ring_fault(v, r) : NULL;
+
+		if (!fault)
+			continue;
+		ring_halt(v, r);
+		r->trouble = fault;
+		ring_signal(r->err_fd);
+		if (!found)
+			snprintf(v->found, sizeof(v->found), "ring %u broke: %s", i, fault);
+		found = v->found;
+	}
+	return found;
+}
+
+/* ---- control: inspection ---- */
+
+/* First ring in trouble, or NULL; *number is its number. */
+static const struct vhost_ring *first_trouble(const struct vhost_port *v, unsigned int *number)
+{
+	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
+		if (v->ring[i].trouble) {
+			*number = i;
+			return &v->ring[i];
+		}
+	}
+	return NULL;
+}
+
+static void trouble_text(const struct vhost_port *v, char *out, size_t size)
+{
+	unsigned int n;
+	const struct vhost_ring *r = first_trouble(v, &n);
+
+	if (r)
+		snprintf(out, size, "ring %u broke: %s; restart the guest's driver", n, r->trouble);
+}
+
+/* Why no ring runs, in words, and what to do. */
+static void down_reason(const struct vhost_port *v, char *out, size_t size)
+{
+	unsigned int n;
+
+	if (v->reason[0])
+		snprintf(out, size, "%s", v->reason);
+	else if (!v->connected)
+		snprintf(out, size, "no front-end connected; start the guest with chardev path=%.90s",
+			 v->where);
+	else if (first_trouble(v, &n))
+		trouble_text(v, out, size);
+	else if (!v->mem)
+		snprintf(out, size, "front-end connected, waiting for its memory table");
+	else if (!any_live(v))
+		snprintf(out, size, "guest driver has not started the rings (no kick yet)");
+	else
+		snprintf(out, size, "guest driver has not enabled any ring");
+}
+
+static const struct vhost_port *vhost_of_const(const struct port *p)
+{
+	return (const void *)((const char *)p - offsetof(struct vhost_port, port));
+}
+
+static void vhost_info(const struct port *p, struct port_info *out)
+{
+	const struct vhost_port *v = vhost_of_const(p);
+
+	memset(out, 0, sizeof(*out));
+	out->mode = v->mode;
+	out->nqueues = p->nqueues;
+	memcpy(out->where, v->where, sizeof(out->where));
+	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
+		const struct vhost_ring *r = &v->ring[i];
+
+		*(r->to_guest ? &out->tx_ring[i / 2] : &out->rx_ring[i / 2]) = r->size;
+		if (ring_running(r))
+			out->state = PORT_UP;
+	}
+	for (unsigned int bit = 0; bit < 64; bit++)
+		if ((v->features & FEATURE(bit)) && feature_names[bit])
+			out->feature[out->nfeatures++] = feature_names[bit];
+	if (out->state == PORT_UP)
+		trouble_text(v, out->warning, sizeof(out->warning));
+	else
+		down_reason(v, out->reason, sizeof(out->reason));
+}
+
+static void vhost_destroy(struct port *p)
+{
+	struct vhost_port *v = vhost_of(p);
+
+	vhost_reset(v);
+	free(v);
+}
+
+static const struct port_type vhost_type = {
+    .name = "vhost-user",
+    .info = vhost_info,
+    .destroy = vhost_destroy,
+};
+
+struct vhost_port *vhost_of(struct port *p)
+{
+	return container_of(p, struct vhost_port, port);
+}
+
+struct port *vhost_to_port(struct vhost_port *v)
+{
+	return &v->port;
+}
+
+static void ring_init(struct vhost_port *v, unsigned int i)
+{
+	const uint16_t queue = (uint16_t)(i / 2);
+	struct vhost_ring *r = &v->ring[i];
+
+	r->kick_fd = r->call_fd = r->err_fd = -1;
+	r->to_guest = i % 2 == 0;
+	if (r->to_guest) {
+		r->txq = (struct txq){.ops = &vhost_txq_ops,
+				      .port = &v->port,
+				      .index = queue,
+				      .max_frame = FRAME_MAX};
+		v->port.txq[queue] = &r->txq;
+	} else {
+		r->rxq = (struct rxq){.ops = &vhost_rxq_ops, .port = &v->port, .index = queue};
+		v->port.rxq[queue] = &r->rxq;
+	}
+}
+
+int vhost_port_create(struct port **out, const char *name, unsigned int nqueues, const char *where,
+		      const char *mode)
+{
+	const size_t size = sizeof(struct vhost_port) + 2 * nqueues * sizeof(struct vhost_ring);
+	struct vhost_port *v;
+
+	if (!port_name_valid(name) || nqueues == 0 || nqueues > PORT_QUEUES_MAX)
+		return -EINVAL;
+	v = aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	if (!v)
+		return -ENOMEM;
+	memset(v, 0, size);
+	snprintf(v->port.name, sizeof(v->port.name), "%s", name);
+	snprintf(v->where, sizeof(v->where), "%s", where);
+	v->mode = mode;
+	v->port.type = &vhost_type;
+	v->port.nqueues = nqueues;
+	v->port.id = PORT_ID_NONE;
+	for (unsigned int i = 0; i < 2 * nqueues; i++)
+		ring_init(v, i);
+	*out = &v->port;
+	return 0;
+}
