@@ -35,6 +35,7 @@
 	X(RUNT, rx, "runt", "shorter than an Ethernet header (14 bytes)")                          \
 	X(OVERSIZE, rx, "oversize", "longer than the port may send")                               \
 	X(BAD_CHAIN, rx, "bad_chain", "malformed descriptor chain in a guest's transmit queue")    \
+	X(BAD_SOURCE, rx, "bad_source", "source address is zero or a group address")               \
 	X(SAME_PORT, rx, "same_port", "destination is behind the port the frame came from")        \
 	X(NO_DESTINATION, rx, "no_destination", "no other port is up")                             \
 	X(BAD_BUFFER, tx, "bad_buffer", "malformed receive buffer offered by the guest")           \

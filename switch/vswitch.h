@@ -13,10 +13,11 @@
 #include "base/cpu.h"
 #include "ports/port.h"
 #include "switch/fdb.h"
+#include "switch/topology.h"
 
 struct vswitch;
 
-#define WORKERS_MAX 32
+#define SWITCH_QUEUES_MAX 4096 /* queue pairs of all ports together */
 
 struct vswitch_config {
 	struct cpu_list worker_cpus;  /* one worker per CPU, 1..WORKERS_MAX */
@@ -46,7 +47,8 @@ void vswitch_destroy(struct vswitch *sw);
 
 /*
  * Takes the port over, gives it an id, publishes. -EEXIST: name in use; -ENOSPC: PORT_ID_MAX
- * ports; -ENOMEM. On failure the port is still the caller's.
+ * ports or SWITCH_QUEUES_MAX queue pairs reached; -ENOMEM. On failure the port is still the
+ * caller's.
  */
 int vswitch_add_port(struct vswitch *sw, struct port *port);
 
