@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Results: medians per system and machine state, as a table for people and rows for machines.
+ *
+ * Rates are only compared within one state. "ratio" is the packet rate of the first system
+ * divided by this one's in the same state. "spread" is half the distance between the 10th and
+ * the 90th percentile, relative to the median. "cycles" is the switch's time per packet if it
+ * was busy all the time: ticks per second over packets per second.
+ */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* Fewer slices than this in a state say nothing. */
+#define SLICES_MIN 3u
+
+struct summary {
+	unsigned int n;
+	double value;
+	double spread;
+	double gen_cost;
+	double gen_busy;
+	double distance;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double quantile_of(const double *sorted, unsigned int n, double q)
+{
+	const unsigned int i = (unsigned int)(q * n);
+
+	return n ? sorted[i < n ? i : n - 1] : 0;
+}
+
+double median_of(double *v, unsigned int n)
+{
+	qsort(v, n, sizeof(*v), compare);
+	return quantile_of(v, n, 0.5);
+}
+
+/* Median over the slices of one system and state of the double at `offset` in struct slice. */
+static double median_field(const struct slices *s, unsigned int system, enum mode mode,
+			   size_t offset, double *sorted, unsigned int *n)
+{
+	*n = 0;
+	for (unsigned int i = 0; i < s->n; i++) {
+		const struct slice *one = &s->slice[i];
+
+		if (one->system == system && one->mode == mode)
+			memcpy(&sorted[(*n)++], (const char *)one + offset, sizeof(double));
+	}
+	return median_of(sorted, *n);
+}
+
+static struct summary summarize(const struct slices *s, unsigned int system, enum mode mode)
+{
+	static double sorted[SLICES_MAX];
+	struct summary sum = {0};
+	unsigned int n;
+
+	sum.gen_cost = median_field(s, system, mode, offsetof(struct slice, gen_cost), sorted, &n);
+	sum.gen_busy = median_field(s, system, mode, offsetof(struct slice, gen_busy), sorted, &n);
+	sum.distance = median_field(s, system, mode, offsetof(struct slice, distance), sorted, &n);
+	sum.value = median_field(s, system, mode, offsetof(struct slice, value), sorted, &n);
+	sum.n = n;
+	if (sum.value > 0)
+		sum.spread = (quantile_of(sorted, n, 0.9) - quantile_of(sorted, n, 0.1)) / 2 /
+			     sum.value;
+	return sum;
+}
+
+static void print_row(const struct options *o, const char *name, enum mode mode, unsigned int size,
+		      const struct summary *sum, double ratio)
+{
+	if (o->json)
+		return;
+	printf("%-12s %5u %-11s %8.2f %7.0f %6.2f %6.0f%% %8.0f %5.0f%% %6.0f %6u\n", name, size,
+	       mode_name(mode), sum->value,
+	       (double)clock_ticks_per_second() / 1e6 / (sum->value > 0 ? sum->value : 1), ratio,
+	       sum->spread * 100, sum->gen_cost, sum->gen_busy * 100, sum->distance, sum->n);
+}
+
+static json_t *row(const struct options *o, const char *name, enum mode mode, unsigned int size,
+		   const struct summary *sum, double ratio)
+{
+	const double cycles = sum->value > 0 ? (double)clock_ticks_per_second() / 1e6 / sum->value
+					     : 0;
+
+	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}",
+			 "system", name, "scenario", o->scenario->name, "size", (int)size, "ring",
+			 "split", "generator", o->light ? "light" : "realistic", "mode",
+			 mode_name(mode), "both_ways", o->both_ways, "pairs", (int)o->pairs, "mpps",
+			 sum->value, "cycles_per_packet", cycles, "ratio", ratio, "spread",
+			 sum->spread, "generator_cycles_per_packet", sum->gen_cost,
+			 "generator_busy", sum->gen_busy, "core_distance", sum->distance, "slices",
+			 (int)sum->n);
+}
+
+static void print_head(const struct options *o)
+{
+	if (o->json)
+		return;
+	printf("%-12s %5s %-11s %8s %7s %6s %7s %8s %6s %6s %6s\n", "system", "size", "mode", "Mpps",
+	       "cycles", "ratio", "spread", "gen.cost", "busy", "dist.", "slices");
+}
+
+void report_rates(const struct options *o, const struct slices *s, unsigned int size,
+		  json_t *results)
+{
+	print_head(o);
+	for (enum mode mode = 0; mode < MODES; mode++) {
+		double first = 0;
+
+		for (unsigned int i = 0; i < o->ntargets; i++) {
+			const struct summary sum = summarize(s, i, mode);
+			double ratio;
+
+			if (i == 0)
+				first = sum.n < SLICES_MIN ? 0 : sum.value;
+			if (sum.n < SLICES_MIN)
+				continue;
+			ratio = sum.value > 0 ? first / sum.value : 0;
+			print_row(o, o->target[i].name, mode, size, &sum, ratio);
+			json_array_append_new(results, row(o, o->target[i].name, mode, size, &sum,
+							   ratio));
+		}
+	}
+	if (!o->json)
+		printf("%u slices, %u dropped because the machine's state changed\n\n", s->n,
+		       s->dropped);
+}
+
+int report_json(json_t *results)
+{
+	json_t *all = json_pack("{s:O}", "results", results);
+	int err = 0;
+
+	if (!all || json_dumpf(all, stdout, JSON_INDENT(1)) < 0)
+		err = -EIO;
+	else
+		printf("\n");
+	json_decref(all);
+	return err;
+}
