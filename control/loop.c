@@ -33,7 +33,7 @@
 #include "base/compiler.h"
 
 #define EVENTS_MAX 64
-#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_MS  UINT64_C(1000000)
 
 enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
 
@@ -189,8 +189,8 @@ static void timer_insert(struct loop_source *s)
 
 	/* From the end: a new timer is usually due later than the others. */
 	TAILQ_FOREACH_REVERSE(after, timers, due_list, due_link)
-		if (after->due_ns <= s->due_ns)
-			break;
+	if (after->due_ns <= s->due_ns)
+		break;
 	if (after)
 		TAILQ_INSERT_AFTER(timers, after, s, due_link);
 	else

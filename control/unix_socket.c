@@ -57,8 +57,9 @@ int unix_path_check(const char *path, char *why, size_t size)
 	if (path[0] != '/')
 		return fail(-EINVAL, why, size, path, "the socket path must begin with '/'");
 	if (strlen(path) > UNIX_PATH_LEN_MAX) {
-		snprintf(why, size, "%.40s...: a socket path may have %d characters, this one has %zu",
-			 path, UNIX_PATH_LEN_MAX, strlen(path));
+		snprintf(why, size,
+			 "%.40s...: a socket path may have %d characters, this one has %zu", path,
+			 UNIX_PATH_LEN_MAX, strlen(path));
 		return -ENAMETOOLONG;
 	}
 	return 0;
@@ -132,8 +133,9 @@ static int make_room(const char *path, char *why, size_t size)
 		return errno == ENOENT ? 0 : fail_errno(why, size, path, "look at it");
 	if (!S_ISSOCK(st.st_mode))
 		return fail(-EEXIST, why, size, path,
-			    S_ISLNK(st.st_mode) ? "is a symbolic link; name the socket itself"
-						: "exists and is not a socket; choose another path");
+			    S_ISLNK(st.st_mode)
+				? "is a symbolic link; name the socket itself"
+				: "exists and is not a socket; choose another path");
 	if (!socket_is_stale(path))
 		return fail(-EADDRINUSE, why, size, path,
 			    "another process is listening on it; choose another path or stop it");

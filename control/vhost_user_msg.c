@@ -37,7 +37,7 @@ struct vu_rule {
 };
 
 static const struct vu_rule rules[] = {
-#define X(number, name, size_min_, size_max_, fds_min_, fds_max_, answer_, needs_)                 \
+#define X(number, name, handler, size_min_, size_max_, fds_min_, fds_max_, answer_, needs_)        \
 	[number] = {.served = true,                                                                \
 		    .size_min = size_min_,                                                         \
 		    .size_max = size_max_,                                                         \

@@ -20,7 +20,7 @@
 
 /* Regions of a memory table, and so descriptors of one message. */
 #define VU_REGIONS_MAX 8
-#define VU_FDS_MAX VU_REGIONS_MAX
+#define VU_FDS_MAX     VU_REGIONS_MAX
 
 /*
  * Largest payload that is read at all. More than any request offered here needs, so that those of
@@ -29,18 +29,18 @@
 #define VU_PAYLOAD_MAX 512
 
 /* header.flags */
-#define VU_VERSION_MASK 0x3u
-#define VU_VERSION 0x1u
-#define VU_FLAG_REPLY 0x4u
+#define VU_VERSION_MASK    0x3u
+#define VU_VERSION         0x1u
+#define VU_FLAG_REPLY      0x4u
 #define VU_FLAG_NEED_REPLY 0x8u
 
 /* payload of SET_VRING_KICK, _CALL and _ERR */
-#define VU_RING_MASK UINT64_C(0xff)
+#define VU_RING_MASK  UINT64_C(0xff)
 #define VU_RING_NO_FD UINT64_C(0x100)
 
 /* Protocol features, by bit. */
-#define VU_PROTOCOL_F_MQ 0
-#define VU_PROTOCOL_F_REPLY_ACK 3
+#define VU_PROTOCOL_F_MQ           0
+#define VU_PROTOCOL_F_REPLY_ACK    3
 #define VU_PROTOCOL_F_RESET_DEVICE 13
 
 #define VU_PROTOCOL_FEATURES                                                                       \
@@ -48,29 +48,29 @@
 	 UINT64_C(1) << VU_PROTOCOL_F_RESET_DEVICE)
 
 /*
- * Requests served. One row: number, name, payload bytes (exact, or least and most), descriptors
+ * Requests served. One row: number, name, handler, payload bytes (least, most), descriptors
  * (least, most), kind of answer, protocol feature that must have been negotiated.
  *   ACK: answered only if the front-end asks for it; DATA: has its own answer.
  */
 #define VU_ANY (-1)
 #define VU_REQUESTS(X)                                                                             \
-	X(1, GET_FEATURES, 0, 0, 0, 0, DATA, VU_ANY)                                               \
-	X(2, SET_FEATURES, 8, 8, 0, 0, ACK, VU_ANY)                                                \
-	X(3, SET_OWNER, 0, 0, 0, 0, ACK, VU_ANY)                                                   \
-	X(4, RESET_OWNER, 0, 0, 0, 0, ACK, VU_ANY)                                                 \
-	X(5, SET_MEM_TABLE, 8, 264, 0, VU_REGIONS_MAX, ACK, VU_ANY)                                \
-	X(8, SET_VRING_NUM, 8, 8, 0, 0, ACK, VU_ANY)                                               \
-	X(9, SET_VRING_ADDR, 40, 40, 0, 0, ACK, VU_ANY)                                            \
-	X(10, SET_VRING_BASE, 8, 8, 0, 0, ACK, VU_ANY)                                             \
-	X(11, GET_VRING_BASE, 8, 8, 0, 0, DATA, VU_ANY)                                            \
-	X(12, SET_VRING_KICK, 8, 8, 0, 1, ACK, VU_ANY)                                             \
-	X(13, SET_VRING_CALL, 8, 8, 0, 1, ACK, VU_ANY)                                             \
-	X(14, SET_VRING_ERR, 8, 8, 0, 1, ACK, VU_ANY)                                              \
-	X(15, GET_PROTOCOL_FEATURES, 0, 0, 0, 0, DATA, VU_ANY)                                     \
-	X(16, SET_PROTOCOL_FEATURES, 8, 8, 0, 0, ACK, VU_ANY)                                      \
-	X(17, GET_QUEUE_NUM, 0, 0, 0, 0, DATA, VU_PROTOCOL_F_MQ)                                   \
-	X(18, SET_VRING_ENABLE, 8, 8, 0, 0, ACK, VU_ANY)                                           \
-	X(34, RESET_DEVICE, 0, 0, 0, 0, ACK, VU_PROTOCOL_F_RESET_DEVICE)
+	X(1, GET_FEATURES, get_features, 0, 0, 0, 0, DATA, VU_ANY)                                 \
+	X(2, SET_FEATURES, set_features, 8, 8, 0, 0, ACK, VU_ANY)                                  \
+	X(3, SET_OWNER, set_owner, 0, 0, 0, 0, ACK, VU_ANY)                                        \
+	X(4, RESET_OWNER, reset_owner, 0, 0, 0, 0, ACK, VU_ANY)                                    \
+	X(5, SET_MEM_TABLE, set_mem_table, 8, 264, 0, VU_REGIONS_MAX, ACK, VU_ANY)                 \
+	X(8, SET_VRING_NUM, set_vring_num, 8, 8, 0, 0, ACK, VU_ANY)                                \
+	X(9, SET_VRING_ADDR, set_vring_addr, 40, 40, 0, 0, ACK, VU_ANY)                            \
+	X(10, SET_VRING_BASE, set_vring_base, 8, 8, 0, 0, ACK, VU_ANY)                             \
+	X(11, GET_VRING_BASE, get_vring_base, 8, 8, 0, 0, DATA, VU_ANY)                            \
+	X(12, SET_VRING_KICK, set_vring_kick, 8, 8, 0, 1, ACK, VU_ANY)                             \
+	X(13, SET_VRING_CALL, set_vring_call, 8, 8, 0, 1, ACK, VU_ANY)                             \
+	X(14, SET_VRING_ERR, set_vring_err, 8, 8, 0, 1, ACK, VU_ANY)                               \
+	X(15, GET_PROTOCOL_FEATURES, get_protocol_features, 0, 0, 0, 0, DATA, VU_ANY)              \
+	X(16, SET_PROTOCOL_FEATURES, set_protocol_features, 8, 8, 0, 0, ACK, VU_ANY)               \
+	X(17, GET_QUEUE_NUM, get_queue_num, 0, 0, 0, 0, DATA, VU_PROTOCOL_F_MQ)                    \
+	X(18, SET_VRING_ENABLE, set_vring_enable, 8, 8, 0, 0, ACK, VU_ANY)                         \
+	X(34, RESET_DEVICE, reset_device, 0, 0, 0, 0, ACK, VU_PROTOCOL_F_RESET_DEVICE)
 
 /* Requests of the specification that this device does not offer: for the log. */
 #define VU_REQUESTS_NOT_OFFERED(X)                                                                 \
@@ -102,7 +102,7 @@ enum vu_request {
 #define X(number, name, ...) VU_##name = number,
 	VU_REQUESTS(X)
 #undef X
-	VU_REQUEST_END /* one above the last */
+	    VU_REQUEST_END /* one above the last */
 };
 
 struct vu_header {

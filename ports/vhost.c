@@ -13,13 +13,14 @@
  * live and enabled. Disabling keeps it live, so that nothing is lost and no kick is needed to go
  * on: rings are polled, kicks are never read.
  *
- * Where a ring starts. In-order completion means that every head taken is returned before the worker
- * leaves its round, so that in a stopped ring "heads taken" and used->idx are the same number. They
- * differ when a device died between two rounds (then used->idx is the truth for the driver: what is
- * not in the used ring must be taken again, else it is lost) or when the front-end forgot (DPDK's
- * virtio-user always says 0). So used->idx from guest memory wins where it is plausible, that is
- * within a ring's length of avail->idx, and the front-end's base is either plausible too or 0. In all
- * other cases the base stands; if it is nonsense the first poll breaks the ring.
+ * Where a ring starts. In-order completion means that every head taken is returned before the
+ * worker leaves its round, so that in a stopped ring "heads taken" and used->idx are the same
+ * number. They differ when a device died between two rounds (then used->idx is the truth for the
+ * driver: what is not in the used ring must be taken again, else it is lost) or when the front-end
+ * forgot (DPDK's virtio-user always says 0). So used->idx from guest memory wins where it is
+ * plausible, that is within a ring's length of avail->idx, and the front-end's base is either
+ * plausible too or 0. In all other cases the base stands; if it is nonsense the first poll breaks
+ * the ring.
  *
  * A broken ring (vq->fault, a hole in guest memory) is found by control, about ten times a second:
  * it is stopped and forgets its kick. A new kick, after whatever set-up, heals it.
@@ -29,9 +30,9 @@
  * clears it again can stop a worker until the next check, which empties the counter, breaks
  * the ring and does so once per set-up.
  *
- * Full: a guest that offers no buffers makes put() return less than asked, the switch keeps or drops
- * and counts. Rejected: reading kicks to know when a ring is started, which a poller does not need;
- * a copy of the memory map per ring, which would have to be exchanged ring by ring.
+ * Full: a guest that offers no buffers makes put() return less than asked, the switch keeps or
+ * drops and counts. Rejected: reading kicks to know when a ring is started, which a poller does not
+ * need; a copy of the memory map per ring, which would have to be exchanged ring by ring.
  */
 #include "ports/vhost.h"
 
@@ -776,7 +777,8 @@ static void down_reason(const struct vhost_port *v, char *out, size_t size)
 	if (v->reason[0])
 		snprintf(out, size, "%s", v->reason);
 	else if (!v->connected)
-		snprintf(out, size, "no front-end connected; start the guest with chardev path=%.90s",
+		snprintf(out, size,
+			 "no front-end connected; start the guest with chardev path=%.90s",
 			 v->where);
 	else if (first_trouble(v, &n))
 		trouble_text(v, out, size);

@@ -27,9 +27,9 @@ struct vhost_port;
 #define VHOST_FEATURES                                                                             \
 	(FEATURE(VIRTIO_F_VERSION_1) | FEATURE(VIRTIO_NET_F_MRG_RXBUF) |                           \
 	 FEATURE(VIRTIO_F_INDIRECT_DESC) | FEATURE(VIRTIO_F_EVENT_IDX) |                           \
-	 FEATURE(VIRTIO_F_ANY_LAYOUT) | FEATURE(VIRTIO_NET_F_MQ) |                                 \
-	 FEATURE(VIRTIO_NET_F_STATUS) | FEATURE(VIRTIO_NET_F_CTRL_VQ) |                            \
-	 FEATURE(VIRTIO_NET_F_GUEST_ANNOUNCE) | FEATURE(VHOST_USER_F_PROTOCOL_FEATURES))
+	 FEATURE(VIRTIO_F_ANY_LAYOUT) | FEATURE(VIRTIO_NET_F_MQ) | FEATURE(VIRTIO_NET_F_STATUS) |  \
+	 FEATURE(VIRTIO_NET_F_CTRL_VQ) | FEATURE(VIRTIO_NET_F_GUEST_ANNOUNCE) |                    \
+	 FEATURE(VHOST_USER_F_PROTOCOL_FEATURES))
 
 /* Ring addresses in the front-end's user address space (VHOST_USER_SET_VRING_ADDR). */
 struct vhost_ring_addr {
@@ -45,8 +45,8 @@ const char *vhost_feature_name(unsigned int bit);
  * Creates the port with 1..PORT_QUEUES_MAX queue pairs. `where` (socket path) and `mode`
  * ("server" or "client", static) are only shown. Returns 0, -EINVAL or -ENOMEM.
  */
-int vhost_port_create(struct port **out, const char *name, unsigned int nqueues,
-		      const char *where, const char *mode);
+int vhost_port_create(struct port **out, const char *name, unsigned int nqueues, const char *where,
+		      const char *mode);
 
 struct vhost_port *vhost_of(struct port *p);
 struct port *vhost_to_port(struct vhost_port *v);
