@@ -16,9 +16,9 @@ import proc
 _count = 0
 
 
-def virtio_user(index, path, mac, server=False, **options):
+def virtio_user(index, path, mac, server=False, queue_size=1024, **options):
     """A --vdev text: virtio_user(0, "/run/a.sock", "02:..", mrg_rxbuf=0, packed_vq=0)."""
-    text = f"net_virtio_user{index},path={path},mac={mac},queue_size=1024"
+    text = f"net_virtio_user{index},path={path},mac={mac},queue_size={queue_size}"
     if server:
         text += ",server=1"
     return text + "".join(f",{k}={v}" for k, v in options.items())
