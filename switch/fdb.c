@@ -210,10 +210,23 @@ static struct slot *better_victim(struct slot *best, struct slot *s)
 	return value_seen(s->value) < value_seen(best->value) ? s : best;
 }
 
+static unsigned int empty_slots(const struct bucket *b)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < WAYS; i++)
+		n += value_port(b->slot[i].value) == PORT_ID_NONE;
+	return n;
+}
+
+/* The emptier of the two buckets comes first: that is what lets the table fill up. */
 static struct slot *choose_slot(const struct fdb *fdb, uint64_t key)
 {
 	const uint64_t h = hash(fdb, key);
-	struct bucket *candidate[] = {first_bucket(fdb, h), second_bucket(fdb, h)};
+	struct bucket *first = first_bucket(fdb, h);
+	struct bucket *second = second_bucket(fdb, h);
+	const bool swap = empty_slots(second) > empty_slots(first);
+	struct bucket *candidate[] = {swap ? second : first, swap ? first : second};
 	struct slot *best = NULL;
 
 	for (unsigned int k = 0; k < ARRAY_LEN(candidate); k++)
