@@ -102,6 +102,14 @@ int xdp_prog_attach(struct xdp_prog *p, int ifindex, enum xdp_attach how)
 	return 0;
 }
 
+int xdp_prog_ifindex(const struct xdp_prog *p)
+{
+	struct bpf_link_info info = {0};
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(p->link, &info, &len) ? 0 : (int)info.xdp.ifindex;
+}
+
 int xdp_prog_set_socket(struct xdp_prog *p, uint32_t queue, int fd)
 {
 	return bpf_map_update_elem(bpf_map__fd(p->skel->maps.xsks), &queue, &fd, BPF_ANY);

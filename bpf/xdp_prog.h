@@ -32,6 +32,12 @@ void xdp_prog_destroy(struct xdp_prog *p);
  */
 int xdp_prog_attach(struct xdp_prog *p, int ifindex, enum xdp_attach how);
 
+/*
+ * The device it is attached to; 0 when that device was deleted, or the attachment was taken away
+ * by force.
+ */
+int xdp_prog_ifindex(const struct xdp_prog *p);
+
 /* Frames of queue 0..XDP_REDIRECT_QUEUES-1 go to the XDP socket `fd` from now on. */
 int xdp_prog_set_socket(struct xdp_prog *p, uint32_t queue, int fd);
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An AF_XDP port: one XDP socket per queue of a network device that keeps its kernel driver.
- * All sockets of the switch share one UMEM (umem.h). Functions: control thread unless noted.
+ * All sockets of the switch share the memory of one UMEM (umem.h), so that a frame goes from
+ * device to device by address. Functions: control thread.
+ *
+ * Frames: up to XDPQ_RX_FRAME_MAX (1792) bytes are received, longer ones dropped and counted
+ * (xdp_oversize); up to the device's MTU plus Ethernet header and one VLAN tag, at most 2048, are
+ * sent; shorter ones than 60 bytes are padded with zeros.
+ *
+ * The device is used in the network namespace of the calling thread.
  */
 #ifndef XVS_PORTS_AF_XDP_H
 #define XVS_PORTS_AF_XDP_H
@@ -17,8 +24,8 @@ struct kicker;
 enum xdp_mode { XDP_MODE_AUTO, XDP_MODE_ZERO_COPY, XDP_MODE_NATIVE, XDP_MODE_GENERIC };
 
 struct af_xdp_config {
-	const char *name;   /* port name */
-	const char *device; /* 1..15 characters */
+	const char *name;     /* port name */
+	const char *device;   /* 1..15 characters */
 	unsigned int nqueues; /* 1..PORT_QUEUES_MAX; 0 = all channels of the device */
 	enum xdp_mode mode;
 	struct umem *umem;     /* shared, outlives the port */

@@ -27,13 +27,13 @@
  * (ENETDOWN, ENXIO: the device is down or gone) is counted and given up at once; control sees
  * the reason by other means. So nothing here is unbounded.
  *
- * When the ring is full (more sockets than slots) the worker makes one call itself.
+ * The ring has a slot for every socket that there can be, and a socket is in it once: it is
+ * never full.
  */
 #include "ports/kicker.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -46,8 +46,7 @@
 #include "base/cpu.h"
 #include "ring/ptr_ring.h"
 
-#define KICK_BUSY      4u /* bit of `asked`: the kicker is working on it */
-#define KICKER_RING    4096
+#define KICK_BUSY      4u   /* bit of `asked`: the kicker is working on it */
 #define SPIN_US        20u  /* spinning longer takes the CPU from a guest */
 #define TRIES          64u  /* system calls in one pass */
 #define STUCK          500u /* passes without progress, about 20 us each */
@@ -112,17 +111,11 @@ static void kicker_wake(struct kicker *k)
 
 void kicker_ask(struct kicker *k, struct kick *kick, enum kick_what what)
 {
-	uint64_t calls = 0, errors = 0;
-
 	/* Release: the published index; pairs with the acquire in kicker_serve(). */
 	if (__atomic_fetch_or(&kick->asked, (uint32_t)what, __ATOMIC_ACQ_REL))
 		return;
-	if (ptr_ring_push(k->ring, kick)) {
-		kicker_wake(k);
-		return;
-	}
-	__atomic_store_n(&kick->asked, 0, __ATOMIC_RELEASE);
-	kick_now(kick, what, 1, &calls, &errors);
+	ptr_ring_push(k->ring, kick);
+	kicker_wake(k);
 }
 
 /* ---- kicker ---- */
@@ -233,7 +226,7 @@ int kicker_create(struct kicker **out, int cpu)
 	if (!k)
 		return -ENOMEM;
 	*k = (struct kicker){.spin_ticks = clock_ticks_per_second() * SPIN_US / 1000000};
-	k->ring = ptr_ring_create(KICKER_RING, RING_F_SC_DEQ);
+	k->ring = ptr_ring_create(KICKER_KICKS_MAX, RING_F_SC_DEQ);
 	k->eventfd = eventfd(0, EFD_CLOEXEC);
 	err = !k->ring ? -ENOMEM : k->eventfd < 0 ? -errno : kicker_start(k);
 	if (err) {

@@ -13,6 +13,8 @@
 
 struct kicker;
 
+#define KICKER_KICKS_MAX 4096u /* struct kick in use at a time */
+
 struct kicker_stats {
 	uint64_t kicks;  /* system calls made */
 	uint64_t sleeps; /* times it went to sleep for lack of work */
@@ -55,7 +57,7 @@ void kicker_ask(struct kicker *k, struct kick *kick, enum kick_what what);
 void kicker_forget(struct kicker *k, struct kick *kick);
 
 /*
- * The same work done by the caller: no kicker, or its ring is full. Returns true when the
+ * The same work done by the caller, for when there is no kicker. Returns true when the
  * transmit ring is drained (or asked for only KICK_RX), false when it is worth another try.
  */
 bool kick_now(const struct kick *kick, uint32_t what, unsigned int tries, uint64_t *calls,
