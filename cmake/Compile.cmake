@@ -14,6 +14,11 @@ if(XVS_SANITIZE)
   target_compile_options(xvs_compile INTERFACE
     -fsanitize=${XVS_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined
     -Wno-null-dereference)
+  # TSan does not model fences (-Wtsan) and cannot see through rte_ring's volatile accesses.
+  if(XVS_SANITIZE MATCHES "thread")
+    target_compile_options(xvs_compile INTERFACE -Wno-tsan)
+    target_compile_definitions(xvs_compile INTERFACE RTE_USE_C11_MEM_MODEL)
+  endif()
   target_link_options(xvs_compile INTERFACE -fsanitize=${XVS_SANITIZE})
 else()
   target_compile_options(xvs_compile INTERFACE

@@ -201,12 +201,10 @@ static void slot_clear(struct fdb *fdb, struct slot *s)
 /* The better place for a new entry: an empty slot, else the longest unseen dynamic one. */
 static struct slot *better_victim(struct slot *best, struct slot *s)
 {
-	if (value_is_static(s->value))
+	if (value_is_static(s->value) || (best && value_port(best->value) == PORT_ID_NONE))
 		return best;
 	if (!best || value_port(s->value) == PORT_ID_NONE)
 		return s;
-	if (value_port(best->value) == PORT_ID_NONE)
-		return best;
 	return value_seen(s->value) < value_seen(best->value) ? s : best;
 }
 

@@ -20,8 +20,9 @@
  * queues are not built.
  *
  * The backlog is bounded in chunks, not frames, so that jumbo frames cannot take more of the pool
- * than the queue brought along. The count is raised before frames are appended and lowered after
- * they left, hence never too low.
+ * than the queue brought along. The count is raised before a frame is appended and lowered after it
+ * left, hence never too low: it also says whether anything waits. A holder that sees the count but
+ * not yet the frame treats the backlog as not empty and comes back, which keeps the order.
  */
 #include "switch/outq.h"
 
@@ -102,7 +103,7 @@ static void append(struct outq *oq, struct pkt *const pkt[], unsigned int n,
 
 static bool backlog_empty(const struct outq *oq)
 {
-	return rte_ring_empty(oq->backlog);
+	return load_relaxed(&oq->waiting) == 0;
 }
 
 /* Holder: one batch of waiting frames to the receiver. Returns false when it is full. */
@@ -243,7 +244,7 @@ void outq_destroy(struct outq *oq)
 
 unsigned int outq_backlog(const struct outq *oq)
 {
-	return rte_ring_count(oq->backlog);
+	return load_relaxed(&oq->waiting);
 }
 
 struct txq *outq_txq(struct outq *oq)
