@@ -200,6 +200,7 @@ int guest_ram_view(const struct guest_ram *ram, struct guest_mem **out)
 			.size = ram->region[i].size,
 			.uva = ram->region[i].uva,
 			.host = ram->region[i].host,
+			.watch = -1,
 		};
 	}
 	*out = mem;
