@@ -299,6 +299,7 @@ static enum pop_result pop_gather(struct vq *vq, const struct guest_mem *mem, st
 	chain_init(&c, vq, head);
 	while ((step = chain_next(&c, mem, &vq->hint, &d)) == CHAIN_DESC) {
 		const uint32_t skipped = MIN(skip, d.len);
+		const unsigned int before = b->nsegs;
 
 		if ((d.flags & VRING_DESC_F_WRITE) || d.len > UINT64_MAX - d.addr)
 			return POP_BAD;
@@ -306,6 +307,10 @@ static enum pop_result pop_gather(struct vq *vq, const struct guest_mem *mem, st
 		total += d.len - skipped;
 		if (total > FRAME_MAX)
 			return POP_OVERSIZE;
+		/* Header bytes are not looked at, but they have to be in guest memory as well. */
+		if (!batch_add_buffer(b, mem, &vq->hint, d.addr, skipped))
+			return POP_BAD;
+		b->nsegs = before;
 		if (!batch_add_buffer(b, mem, &vq->hint, d.addr + skipped, d.len - skipped))
 			return POP_BAD;
 	}
