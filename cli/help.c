@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Help from the command table: the overview has one line per command, `help WORD...` the whole
- * text of those that begin with the words. There is no second place where a command is
- * described, so that none can be forgotten.
+ * text of those that begin with the words.
+ *
+ * There is no second place where a command is described, so that none can be forgotten; the text
+ * in the table is what the manual says. Lines in it are shown as they are, indented by four, and a
+ * unit test keeps them short enough for a terminal of 80 columns. Nothing here needs the daemon:
+ * help must work when the daemon does not.
  */
 #include "cli/help.h"
 
@@ -44,7 +48,7 @@ static void print_details(const char *details)
 	while (*details) {
 		const size_t len = strcspn(details, "\n");
 
-		printf("      %.*s\n", (int)len, details);
+		printf("    %.*s\n", (int)len, details);
 		details += len + (details[len] == '\n');
 	}
 }
@@ -60,7 +64,7 @@ bool help_commands(const char *const word[], unsigned int n)
 			continue;
 		if (shown++ > 0)
 			putchar('\n');
-		printf("xvsctl %s\n      %c%s.\n", c->pattern, c->summary[0] - 'a' + 'A',
+		printf("xvsctl %s\n    %c%s.\n", c->pattern, c->summary[0] - 'a' + 'A',
 		       c->summary + 1);
 		print_details(c->details);
 	}

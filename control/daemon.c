@@ -128,9 +128,9 @@ static int lock_run_dir(struct daemon *d, struct refusal *why)
 			      strerror(errno));
 	if (flock(d->run_dir, LOCK_EX | LOCK_NB))
 		return refuse(why, -errno,
-			      "another xvswitchd is running with run directory %s: stop it, or "
+			      "another xvswitchd is running here and serves %s/%s: stop it, or "
 			      "choose another directory with --run-dir",
-			      dir);
+			      dir, PROTOCOL_SOCKET);
 	return 0;
 }
 

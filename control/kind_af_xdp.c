@@ -5,6 +5,10 @@
  * The UMEM and the kicker thread are made with the first such port and stay until the daemon
  * ends: a daemon that serves only virtual machines does not pay for them, and a device that is
  * removed and added again does not register tens of megabytes each time.
+ *
+ * A device that is missing or refuses is a reason to refuse the port, whereas one that disappears
+ * later leaves the port in place, down, until it comes back: look() is the port's own
+ * af_xdp_link_changed(), called for the kernel's notifications and once a second in any case.
  */
 #include <errno.h>
 #include <stdio.h>

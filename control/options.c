@@ -269,13 +269,15 @@ static const struct option_row *row_of(int value)
 	return NULL;
 }
 
+/* `reason` may be NULL. */
 static enum options_verdict wrong(const char *what, const char *reason)
 {
 	char text[1024];
 
 	fprintf(stderr, "xvswitchd: %s", text_escape(what, text, sizeof(text)));
-	fprintf(stderr, ": %s\nxvswitchd --help explains the options\n",
-		text_escape(reason, text, sizeof(text)));
+	if (reason)
+		fprintf(stderr, ": %s", reason);
+	fprintf(stderr, "\nxvswitchd --help explains the options\n");
 	return OPTIONS_WRONG;
 }
 
@@ -294,7 +296,7 @@ static enum options_verdict apply(const struct option_row *row, struct options *
 	if (row->set(out, optarg, &why) == 0)
 		return OPTIONS_RUN;
 	refuse(&full, 0, "--%s takes %.600s", row->name, why.text);
-	return wrong(row->name, full.text);
+	return wrong(full.text, NULL);
 }
 
 static void set_defaults(struct options *out)

@@ -599,8 +599,7 @@ const char *nearest_word(const char *text, const char *const word[], unsigned in
 		if (len < word_len && strncmp(text, word[i], len) == 0)
 			return word[i];
 		distance = edit_distance(text, len, word[i], word_len);
-		if (distance <= MAX(1u, word_len / 3) && distance < word_len &&
-		    distance < best_distance) {
+		if (distance <= word_len / 3 && distance < word_len && distance < best_distance) {
 			best_distance = distance;
 			best = word[i];
 		}

@@ -58,20 +58,26 @@ int refuse(struct refusal *why, int error, const char *fmt, ...) PRINTF_LIKE(3, 
 	X(VHOST_USER, vhost_user, "vhost-user", "PATH [server|client] [queues N]",                 \
 	  "add a port for a virtual machine",                                                      \
 	  "PATH is the vhost-user socket; a relative one is below the run directory.\n"            \
-	  "server (default): the switch makes the socket, the virtual machine connects to it.\n"   \
-	  "client: the virtual machine makes the socket; the switch connects and keeps trying.\n"  \
-	  "queues: most queue pairs that the guest can use, 1 (default) to 64; give the virtual\n" \
-	  "machine monitor the same number. The guest's memory must be shared, in QEMU:\n"         \
-	  "  -object memory-backend-memfd,id=mem,size=1G,share=on -numa node,memdev=mem\n"         \
-	  "  -chardev socket,id=c,path=PATH -netdev vhost-user,id=n,chardev=c\n"                   \
-	  "  -device virtio-net-pci,netdev=n\n")                                                   \
+	  "server (default): the switch makes the socket and waits for the machine.\n"             \
+	  "client: the machine makes the socket; the switch connects and keeps trying.\n"          \
+	  "queues: most queue pairs that the guest can use, 1 (default) to 64; the\n"              \
+	  "machine needs the same number. Its memory must be shared. For QEMU, with one\n"         \
+	  "queue pair and 1 GiB of memory:\n"                                                      \
+	  "  -m 1G -object memory-backend-memfd,id=m,size=1G,share=on\n"                           \
+	  "  -machine memory-backend=m -chardev socket,id=c,path=PATH\n"                           \
+	  "  -netdev vhost-user,id=n,chardev=c -device virtio-net-pci,netdev=n\n"                  \
+	  "For N queue pairs add queues=N to -netdev, and mq=on to -device. For client\n"          \
+	  "add server=on to -chardev; otherwise reconnect=1, so that the guest finds a\n"          \
+	  "restarted switch.\n")                                                                   \
 	X(AF_XDP, af_xdp, "af-xdp", "DEV [queues N] [mode auto|zero-copy|native|generic]",         \
 	  "add a network device through AF_XDP",                                                   \
-	  "DEV keeps its kernel driver; what it receives goes to the switch until \"port del\".\n" \
-	  "queues: of the device, from the first; default: all that \"ethtool -l DEV\" shows.\n"   \
-	  "What arrives on others stays with the kernel.\n"                                        \
-	  "mode: auto (default) is the fastest that works. zero-copy and native need the\n"        \
-	  "driver's support and fail without it; generic works everywhere, but slowly.\n")
+	  "DEV keeps its kernel driver; what it receives goes to the switch until the\n"           \
+	  "port is removed or the daemon ends.\n"                                                  \
+	  "queues: how many of the device's queues, from the first; default: all that\n"           \
+	  "\"ethtool -l DEV\" shows. What arrives on others stays with the kernel.\n"              \
+	  "mode: auto (default) is the fastest that works. zero-copy and native need\n"            \
+	  "the driver's support and fail without it; generic works with every device,\n"           \
+	  "but slowly. \"port show\" says which one is in use.\n")
 
 enum command_effect {
 	COMMAND_SHOWS,
@@ -82,15 +88,15 @@ enum command_effect {
 /*      id          handler      effect   pattern                   summary, details */
 #define COMMANDS(X)                                                                                \
 	X(PORT_DEL, port_del, CHANGES, "port del NAME", "remove a port",                           \
-	  "A guest behind it sees its link go down; a network device goes back to the kernel.\n")  \
+	  "A guest loses its connection; a network device goes back to the kernel.\n")             \
 	X(PORT_SHOW, port_show, SHOWS, "port show [NAME]", "show ports",                           \
-	  "State and, for a port that is down, the reason and what to do; negotiated features;\n"  \
-	  "queues with ring sizes (rx: from the port to the switch) and the worker that polls\n"   \
-	  "them; traffic counters.\n")                                                             \
+	  "State and, for a port that is down, the reason and what to do; negotiated\n"            \
+	  "features; queues with ring sizes and the worker that polls them; traffic.\n"            \
+	  "rx: received from the port by the switch, tx: sent to it.\n")                           \
 	X(FDB_SHOW, fdb_show, SHOWS, "fdb show", "show which address is behind which port",        \
 	  "\"age\" is in seconds since the last frame from the address.\n")                        \
 	X(FDB_ADD, fdb_add, CHANGES, "fdb add MAC NAME", "pin an address to a port",               \
-	  "The entry does not age, and frames from elsewhere with this source do not move it.\n")  \
+	  "It does not age, and frames from elsewhere with this source do not move it.\n")         \
 	X(FDB_DEL, fdb_del, CHANGES, "fdb del MAC", "forget an address, pinned or learned", "")    \
 	X(FDB_FLUSH, fdb_flush, CHANGES, "fdb flush [NAME]", "forget learned addresses",           \
 	  "Of one port, or of all. Pinned ones stay.\n")                                           \
@@ -100,9 +106,9 @@ enum command_effect {
 	  "rx: received from the port by the switch, tx: sent to it. Each dropped frame is\n"      \
 	  "counted once, under its reason.\n")                                                     \
 	X(WORKER_SHOW, worker_show, SHOWS, "worker show", "show how busy the workers are",         \
-	  "\"busy\" is the share of time spent in rounds that found frames, over the last "        \
-	  "second;\n"                                                                              \
-	  "near 100% the worker is at its limit. A worker always uses its whole CPU.\n")           \
+	  "Over the last second, except for the number of packets. BUSY: share of time in\n"       \
+	  "rounds that found frames; near 100% the worker is at its limit (it uses its\n"          \
+	  "whole CPU in any case). PKT/POLL: frames per poll that found any, 32 at most.\n")       \
 	X(LOG_LEVEL, log_level, CHANGES, "log level LEVEL", "choose what the daemon logs",         \
 	  "LEVEL is error, warn, info or debug.\n")                                                \
 	X(VERSION, version, SHOWS, "version", "show the versions of xvsctl and the daemon", "")    \
@@ -177,7 +183,7 @@ int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 /*
  * The word of the list that `text` is probably a mistyped form of, or NULL: at most a third of
- * its letters wrong, or an abbreviation.
+ * the word's letters wrong, or an abbreviation of it.
  */
 const char *nearest_word(const char *text, const char *const word[], unsigned int n);
 

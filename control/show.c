@@ -7,7 +7,7 @@
  * Objects keep the order in which fields are set here (jansson preserves it), and the text
  * output of xvsctl follows that order.
  *
- * Out of memory: every json_*_set_new() and json_array_append_new() accepts and reports NULL,
+ * Out of memory: json_object_set_new() and json_array_append_new() accept and report NULL,
  * and a field that is missing is better than a switch that ends; only a missing outermost
  * object is reported, by NULL.
  */
