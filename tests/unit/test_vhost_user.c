@@ -231,8 +231,8 @@ static void guest_attaches_and_leaves(void)
 	d.port->type->info(d.port, &info);
 	CU_ASSERT_EQUAL(info.state, PORT_UP);
 	CU_ASSERT_EQUAL(info.rx_ring[1], 256);
+	CU_ASSERT_EQUAL(read(d.stop_fd, &(uint64_t){0}, 8), 8);
 	CU_ASSERT_EQUAL(pthread_create(&d.thread, NULL, device_run, &d), 0);
-	read(d.stop_fd, &(uint64_t){0}, 8);
 	guest_destroy(&g);
 	device_stop(&d);
 }
