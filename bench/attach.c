@@ -100,7 +100,7 @@ static int one_target(const struct options *o, const struct target *t, double *m
 		return err;
 	err = guest_attach(&b, t->path[1]);
 	for (unsigned int i = 0; i < o->count && !err; i++)
-		err = once(t, &b, &config, &ms[i]);
+		err = interrupted() ? -EINTR : once(t, &b, &config, &ms[i]);
 	if (!err)
 		report(o, t, ms, results);
 	if (b.fe.fd >= 0 && !err)

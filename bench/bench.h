@@ -60,6 +60,9 @@ struct scenario {
 const struct scenario *scenario_find(const char *name);
 void scenario_list(void);
 
+/* SIGINT or SIGTERM came: end soon, in order. (main.c) */
+bool interrupted(void);
+
 /* 0; 1: help was printed; 2: wrong usage, with a message. */
 int options_parse(struct options *o, int argc, char **argv);
 
@@ -127,11 +130,19 @@ struct slices {
 	struct slice slice[SLICES_MAX];
 };
 
-/* Measures one slice of system s; the result goes to *out (value, gen_cost, gen_busy). */
-typedef void slice_fn(struct bench_system *s, const struct options *o, struct slice *out);
+struct slice_ops {
+	/* Measures one slice of system s; the result goes to *out (value, gen_cost, gen_busy). */
+	void (*measure)(struct bench_system *s, const struct options *o, struct slice *out);
+	/* The slice just measured counts: its state did not change. May be NULL. */
+	void (*keep)(const struct slice *slice);
+};
 
-/* Takes turns over all systems for options.seconds each, with probes. */
-int slices_run(struct slices *out, struct bench_system *s, const struct options *o, slice_fn *fn);
+/*
+ * Takes turns over all systems for options.seconds each, with probes. -EINTR: ended by a signal,
+ * -EAGAIN: no slice counts.
+ */
+int slices_run(struct slices *out, struct bench_system *s, const struct options *o,
+	       const struct slice_ops *ops);
 
 /* ---- report.c ---- */
 

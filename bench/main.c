@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,30 @@ void scenario_list(void)
 		printf("  %-8s %s\n", scenarios[i].name, scenarios[i].help);
 }
 
+static volatile sig_atomic_t got_signal;
+
+bool interrupted(void)
+{
+	return got_signal;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	got_signal = 1;
+}
+
+/* Ending by a signal must not leave a stopped switch or added ports behind. */
+static void catch_signals(void)
+{
+	const struct sigaction end = {.sa_handler = on_signal};
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
 static int run(struct options *o)
 {
 	json_t *results = json_array();
@@ -64,7 +89,7 @@ int main(int argc, char **argv)
 	err = options_parse(&o, argc, argv);
 	if (err)
 		return err == 1 ? 0 : err;
-	signal(SIGPIPE, SIG_IGN);
+	catch_signals();
 	clock_init();
 	copy_init();
 	err = cpu_pin(pthread_self(), o.cpu);

@@ -79,9 +79,7 @@ static void measure(struct bench_system *s, const struct options *o, struct slic
 	out->gen_cost = 0;
 }
 
-/* slice_fn: measures, and keeps the samples apart until the state is known for sure. */
-static struct slice pending;
-
+/* Samples count only when the state of the machine is known for sure. */
 static void keep(const struct slice *slice)
 {
 	struct samples *t = &samples[slice->system][slice->mode];
@@ -95,12 +93,7 @@ static void keep(const struct slice *slice)
 	t->n += n;
 }
 
-static void measure_and_keep(struct bench_system *s, const struct options *o, struct slice *out)
-{
-	measure(s, o, out);
-	pending = *out;
-	keep(&pending);
-}
+static const struct slice_ops ops = {.measure = measure, .keep = keep};
 
 static void report(const struct options *o, unsigned int system, enum mode mode, json_t *results)
 {
@@ -149,7 +142,7 @@ int rr_run(const struct options *o, json_t *results)
 	if (s && trip)
 		err = systems_attach(s, o);
 	if (!err) {
-		err = slices_run(&slices, s, o, measure_and_keep);
+		err = slices_run(&slices, s, o, &ops);
 		if (!err)
 			report_all(o, results);
 		systems_detach(s, o);

@@ -15,20 +15,23 @@
 #include "base/clock.h"
 
 static void one(struct slices *out, struct bench_system *s, unsigned int turn,
-		const struct options *o, struct probe *probe, slice_fn *fn)
+		const struct options *o, struct probe *probe, const struct slice_ops *ops)
 {
 	struct slice slice = {.system = turn};
 	unsigned int before, after;
 	enum mode mode;
 
 	slice.mode = probe_mode(probe, &before);
-	fn(&s[turn], o, &slice);
+	ops->measure(&s[turn], o, &slice);
 	mode = probe_mode(probe, &after);
 	slice.distance = (before + after) / 2.0;
-	if (mode != slice.mode)
+	if (mode != slice.mode || out->n == SLICES_MAX) {
 		out->dropped++;
-	else if (out->n < SLICES_MAX)
-		out->slice[out->n++] = slice;
+		return;
+	}
+	out->slice[out->n++] = slice;
+	if (ops->keep)
+		ops->keep(&slice);
 }
 
 static void progress(const struct options *o, const struct slices *s, uint64_t spent,
@@ -42,7 +45,8 @@ static void progress(const struct options *o, const struct slices *s, uint64_t s
 		fprintf(stderr, "\n");
 }
 
-int slices_run(struct slices *out, struct bench_system *s, const struct options *o, slice_fn *fn)
+int slices_run(struct slices *out, struct bench_system *s, const struct options *o,
+	       const struct slice_ops *ops)
 {
 	const uint64_t total = (uint64_t)(o->seconds * 1e9) * o->ntargets;
 	const uint64_t start = clock_ns();
@@ -55,13 +59,15 @@ int slices_run(struct slices *out, struct bench_system *s, const struct options 
 	if (err)
 		return err;
 	do {
-		for (unsigned int i = 0; i < o->ntargets; i++) {
+		for (unsigned int i = 0; i < o->ntargets && !interrupted(); i++) {
 			systems_turn(s, o->ntargets, i);
-			one(out, s, i, o, probe, fn);
+			one(out, s, i, o, probe, ops);
 		}
 		progress(o, out, clock_ns() - start, total);
-	} while (clock_ns() - start < total);
+	} while (clock_ns() - start < total && !interrupted());
 	systems_resume(s, o->ntargets);
 	probe_destroy(probe);
+	if (interrupted())
+		return -EINTR;
 	return out->n ? 0 : -EAGAIN;
 }

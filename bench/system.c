@@ -13,6 +13,7 @@
 #include "bench/bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -206,18 +207,23 @@ void systems_resume(const struct bench_system *s, unsigned int n)
 /* Runs the xvsctl beside this program with the words of argv[1..]; 0 or negative errno. */
 static int xvsctl(const char *argv[])
 {
+	posix_spawn_file_actions_t quiet;
 	char self[PATH_MAX] = {0}, path[PATH_MAX + 16];
 	char **args;
+	int err, status;
 	pid_t pid;
-	int status;
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "%s/xvsctl", dirname(self));
 	argv[0] = path;
 	memcpy(&args, &argv, sizeof(args)); /* posix_spawn() does not write to them */
-	if (posix_spawn(&pid, path, NULL, NULL, args, environ))
-		return -ENOENT;
+	posix_spawn_file_actions_init(&quiet);
+	posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	err = posix_spawn(&pid, path, &quiet, NULL, args, environ);
+	posix_spawn_file_actions_destroy(&quiet);
+	if (err)
+		return -err;
 	if (waitpid(pid, &status, 0) < 0)
 		return -errno;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
