@@ -254,6 +254,7 @@ static uint64_t tx_place(struct xdp_queue *q, struct pkt *pkt)
 	return offset;
 }
 
+/* tx_room() has said that there is a slot. */
 static void tx_frame(struct xdp_queue *q, struct pkt *pkt, struct port_counters *c)
 {
 	uint64_t offset = tx_place(q, pkt);
@@ -267,7 +268,6 @@ static void tx_frame(struct xdp_queue *q, struct pkt *pkt, struct port_counters 
 	/* Zeros, or an earlier frame's bytes would leave the machine. */
 	if (pkt->len < ETH_FRAME_MIN)
 		memset(q->base + offset + pkt->len, 0, ETH_FRAME_MIN - pkt->len);
-	/* Never more than outstanding allows, so there is a slot. */
 	xsk_ring_prod__reserve(&q->tx, 1, &idx);
 	desc = xsk_ring_prod__tx_desc(&q->tx, idx);
 	desc->addr = offset;
@@ -279,6 +279,15 @@ static void tx_frame(struct xdp_queue *q, struct pkt *pkt, struct port_counters 
 	counter_add(&c->value[CTR_TX_BYTES], pkt->len);
 }
 
+/*
+ * Two limits: the kernel moves the TX ring's consumer index only after a batch, so that a frame may
+ * be completed before its slot is free, and the other way round while frames are in flight.
+ */
+static bool tx_room(struct xdp_queue *q)
+{
+	return q->outstanding < XDPQ_TX_RING && xsk_prod_nb_free(&q->tx, 1) > 0;
+}
+
 static unsigned int xdp_put(struct txq *txq, struct pkt *const pkt[], unsigned int n,
 			    struct port_counters *c)
 {
@@ -286,7 +295,7 @@ static unsigned int xdp_put(struct txq *txq, struct pkt *const pkt[], unsigned i
 	unsigned int i;
 
 	tx_reap(q);
-	for (i = 0; i < n && q->outstanding < XDPQ_TX_RING; i++)
+	for (i = 0; i < n && tx_room(q); i++)
 		tx_frame(q, pkt[i], c);
 	return i;
 }
