@@ -103,8 +103,8 @@ enum command_effect {
 	X(FDB_STATS, fdb_stats, SHOWS, "fdb stats", "show how full the address table is",          \
 	  "\"evicted\" above 0 means that the table is too small: xvswitchd --fdb-size.\n")        \
 	X(STATS, stats, SHOWS, "stats [NAME]", "show every counter of the ports",                  \
-	  "rx: received from the port by the switch, tx: sent to it. Each dropped frame is\n"      \
-	  "counted once, under its reason.\n")                                                     \
+	  "rx: received from the port by the switch, tx: sent to it. Each dropped frame\n"         \
+	  "is counted once, under its reason.\n")                                                  \
 	X(WORKER_SHOW, worker_show, SHOWS, "worker show", "show how busy the workers are",         \
 	  "Over the last second, except for the number of packets. BUSY: share of time in\n"       \
 	  "rounds that found frames; near 100% the worker is at its limit (it uses its\n"          \
