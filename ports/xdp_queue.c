@@ -462,6 +462,11 @@ void xdp_queue_close(struct xdp_queue *q)
 		kicker_forget(q->kicker, &q->kick);
 	xsk_socket__delete(q->xsk);
 	q->xsk = NULL;
+	/* libxdp expects the cached indices of new rings to be zero. */
+	memset(&q->rx, 0, sizeof(q->rx));
+	memset(&q->fill, 0, sizeof(q->fill));
+	memset(&q->tx, 0, sizeof(q->tx));
+	memset(&q->completion, 0, sizeof(q->completion));
 }
 
 void xdp_queue_reclaim(struct xdp_queue *q)
