@@ -16,11 +16,11 @@
 #include "base/cpu.h"
 
 #define FIRST_FRAME_NS UINT64_C(2000000000)
-#define SEND_AGAIN_NS UINT64_C(1000000)
-#define SETTLE_NS 20000000
+#define SEND_AGAIN_NS  UINT64_C(1000000)
+#define SETTLE_NS      20000000
 
 static const uint8_t frame[64] = {
-	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0, 0, 0x0a, 0x88, 0xb5,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0, 0, 0x0a, 0x88, 0xb5,
 };
 
 /* Sends from `a` until `b` has a frame. */
@@ -82,14 +82,13 @@ static void report(const struct options *o, const struct target *t, double *ms, 
 	if (!o->json)
 		printf("%-12s attach: median %.2f ms, fastest %.2f, slowest %.2f (%u times)\n",
 		       t->name, median, ms[0], ms[o->count - 1], o->count);
-	json_array_append_new(results, json_pack("{s:s, s:s, s:f, s:f, s:f, s:i}", "system",
-						 t->name, "scenario", "attach", "median_ms", median,
-						 "min_ms", ms[0], "max_ms", ms[o->count - 1],
-						 "count", (int)o->count));
+	json_array_append_new(results,
+			      json_pack("{s:s, s:s, s:f, s:f, s:f, s:i}", "system", t->name,
+					"scenario", "attach", "median_ms", median, "min_ms", ms[0],
+					"max_ms", ms[o->count - 1], "count", (int)o->count));
 }
 
-static int one_target(const struct options *o, const struct target *t, double *ms,
-		      json_t *results)
+static int one_target(const struct options *o, const struct target *t, double *ms, json_t *results)
 {
 	struct guest_config config = guest_config_default();
 	static struct guest b;

@@ -19,8 +19,8 @@
 #include "guest/guest.h"
 
 #define SYSTEMS_MAX 8
-#define SIZES_MAX 16
-#define SLICES_MAX 20000
+#define SIZES_MAX   16
+#define SLICES_MAX  20000
 
 /* ---- options.c ---- */
 
@@ -104,7 +104,7 @@ enum mode { MODE_UNKNOWN, MODE_SMT, MODE_NEAR, MODE_NEAR_SHARED, MODE_FAR, MODE_
 #define MODES 6
 const char *mode_name(enum mode mode);
 
-#define SMT_BELOW 100 /* ticks from core to core, one way */
+#define SMT_BELOW  100 /* ticks from core to core, one way */
 #define NEAR_BELOW 300
 
 struct probe;

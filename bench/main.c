@@ -19,9 +19,9 @@
 #include "bench/bench.h"
 
 static const struct scenario scenarios[] = {
-	{"vm2vm", "packet rate from guest to guest at full overload", vm2vm_run},
-	{"rr", "round trip with one frame in flight", rr_run},
-	{"attach", "time from connect to the first frame forwarded", attach_run},
+    {"vm2vm", "packet rate from guest to guest at full overload", vm2vm_run},
+    {"rr", "round trip with one frame in flight", rr_run},
+    {"attach", "time from connect to the first frame forwarded", attach_run},
 };
 
 const struct scenario *scenario_find(const char *name)

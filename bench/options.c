@@ -174,21 +174,21 @@ static const struct row {
 	bool (*parse)(struct options *o, const char *text);
 	const char *help;
 } rows[] = {
-	{"size", "N[,N...]", opt_size, "frame sizes without FCS (64)"},
-	{"seconds", "S", opt_seconds, "time per system and size (3)"},
-	{"slice", "MS", opt_slice, "length of a slice (50)"},
-	{"both-ways", NULL, opt_both_ways, "traffic in both directions"},
-	{"pairs", "N", opt_pairs, "queue pairs of each guest (1)"},
-	{"ring", "N", opt_ring, "ring size (1024)"},
-	{"light", NULL, opt_light, "guests that leave out all they can"},
-	{"count", "N", opt_count, "repetitions of attach (20)"},
-	{"run-dir", "DIR", opt_run_dir, "add two ports to the xvswitchd of this directory"},
-	{"sockets", "A,B[,PID]", opt_sockets, "two vhost-user sockets of a running switch"},
-	{"system", "NAME=A,B[,PID]", opt_system, "the same, named; repeat it to compare"},
-	{"cpu", "N", opt_cpu, "CPU of the generator (0)"},
-	{"switch-cpu", "N|none", opt_switch_cpu, "CPU of the switch, for the probes (1)"},
-	{"no-huge", NULL, opt_no_huge, "guest memory without huge pages"},
-	{"json", NULL, opt_json, "results as JSON on stdout"},
+    {"size", "N[,N...]", opt_size, "frame sizes without FCS (64)"},
+    {"seconds", "S", opt_seconds, "time per system and size (3)"},
+    {"slice", "MS", opt_slice, "length of a slice (50)"},
+    {"both-ways", NULL, opt_both_ways, "traffic in both directions"},
+    {"pairs", "N", opt_pairs, "queue pairs of each guest (1)"},
+    {"ring", "N", opt_ring, "ring size (1024)"},
+    {"light", NULL, opt_light, "guests that leave out all they can"},
+    {"count", "N", opt_count, "repetitions of attach (20)"},
+    {"run-dir", "DIR", opt_run_dir, "add two ports to the xvswitchd of this directory"},
+    {"sockets", "A,B[,PID]", opt_sockets, "two vhost-user sockets of a running switch"},
+    {"system", "NAME=A,B[,PID]", opt_system, "the same, named; repeat it to compare"},
+    {"cpu", "N", opt_cpu, "CPU of the generator (0)"},
+    {"switch-cpu", "N|none", opt_switch_cpu, "CPU of the switch, for the probes (1)"},
+    {"no-huge", NULL, opt_no_huge, "guest memory without huge pages"},
+    {"json", NULL, opt_json, "results as JSON on stdout"},
 };
 
 static void usage(void)
@@ -199,8 +199,9 @@ static void usage(void)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		printf("  --%s %-*s %s\n", rows[i].name, (int)(24 - strlen(rows[i].name)),
 		       rows[i].argument ? rows[i].argument : "", rows[i].help);
-	printf("\nOne of --run-dir, --sockets, --system says what to measure. PID names the switch's\n"
-	       "process, which is then stopped while another one is measured.\n");
+	printf(
+	    "\nOne of --run-dir, --sockets, --system says what to measure. PID names the switch's\n"
+	    "process, which is then stopped while another one is measured.\n");
 }
 
 static int complain(const char *what, const char *detail)

@@ -24,10 +24,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 
-#define ROUNDS 201u
-#define SPIN_TICKS UINT64_C(50000000) /* about 20 ms: the peer is not there */
-#define ADD_LOOPS 4000u
-#define ADD_RUNS 5u
+#define ROUNDS         201u
+#define SPIN_TICKS     UINT64_C(50000000) /* about 20 ms: the peer is not there */
+#define ADD_LOOPS      4000u
+#define ADD_RUNS       5u
 #define SHARED_PERCENT 130u /* slower than the best by this: the sibling is busy */
 
 struct probe {
@@ -54,7 +54,7 @@ struct probe {
 const char *mode_name(enum mode mode)
 {
 	static const char *const name[MODES] = {
-		"unknown", "smt", "near-free", "near-shared", "far-free", "far-shared",
+	    "unknown", "smt", "near-free", "near-shared", "far-free", "far-shared",
 	};
 
 	return name[mode];

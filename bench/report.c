@@ -74,8 +74,8 @@ static struct summary summarize(const struct slices *s, unsigned int system, enu
 	sum.value = median_field(s, system, mode, offsetof(struct slice, value), sorted, &n);
 	sum.n = n;
 	if (sum.value > 0)
-		sum.spread = (quantile_of(sorted, n, 0.9) - quantile_of(sorted, n, 0.1)) / 2 /
-			     sum.value;
+		sum.spread =
+		    (quantile_of(sorted, n, 0.9) - quantile_of(sorted, n, 0.1)) / 2 / sum.value;
 	return sum;
 }
 
@@ -93,25 +93,24 @@ static void print_row(const struct options *o, const char *name, enum mode mode,
 static json_t *row(const struct options *o, const char *name, enum mode mode, unsigned int size,
 		   const struct summary *sum, double ratio)
 {
-	const double cycles = sum->value > 0 ? (double)clock_ticks_per_second() / 1e6 / sum->value
-					     : 0;
+	const double cycles =
+	    sum->value > 0 ? (double)clock_ticks_per_second() / 1e6 / sum->value : 0;
 
-	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}",
-			 "system", name, "scenario", o->scenario->name, "size", (int)size, "ring",
-			 "split", "generator", o->light ? "light" : "realistic", "mode",
-			 mode_name(mode), "both_ways", o->both_ways, "pairs", (int)o->pairs, "mpps",
-			 sum->value, "cycles_per_packet", cycles, "ratio", ratio, "spread",
-			 sum->spread, "generator_cycles_per_packet", sum->gen_cost,
-			 "generator_busy", sum->gen_busy, "core_distance", sum->distance, "slices",
-			 (int)sum->n);
+	return json_pack(
+	    "{s:s, s:s, s:i, s:s, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}",
+	    "system", name, "scenario", o->scenario->name, "size", (int)size, "ring", "split",
+	    "generator", o->light ? "light" : "realistic", "mode", mode_name(mode), "both_ways",
+	    o->both_ways, "pairs", (int)o->pairs, "mpps", sum->value, "cycles_per_packet", cycles,
+	    "ratio", ratio, "spread", sum->spread, "generator_cycles_per_packet", sum->gen_cost,
+	    "generator_busy", sum->gen_busy, "core_distance", sum->distance, "slices", (int)sum->n);
 }
 
 static void print_head(const struct options *o)
 {
 	if (o->json)
 		return;
-	printf("%-12s %5s %-11s %8s %7s %6s %7s %8s %6s %6s %6s\n", "system", "size", "mode", "Mpps",
-	       "cycles", "ratio", "spread", "gen.cost", "busy", "dist.", "slices");
+	printf("%-12s %5s %-11s %8s %7s %6s %7s %8s %6s %6s %6s\n", "system", "size", "mode",
+	       "Mpps", "cycles", "ratio", "spread", "gen.cost", "busy", "dist.", "slices");
 }
 
 void report_rates(const struct options *o, const struct slices *s, unsigned int size,
@@ -131,8 +130,8 @@ void report_rates(const struct options *o, const struct slices *s, unsigned int 
 				continue;
 			ratio = sum.value > 0 ? first / sum.value : 0;
 			print_row(o, o->target[i].name, mode, size, &sum, ratio);
-			json_array_append_new(results, row(o, o->target[i].name, mode, size, &sum,
-							   ratio));
+			json_array_append_new(results,
+					      row(o, o->target[i].name, mode, size, &sum, ratio));
 		}
 	}
 	if (!o->json)

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 
-#define SAMPLES_MAX 2000000u
+#define SAMPLES_MAX   2000000u
 #define WARM_UP_TRIPS 200u
 
 /* Round trips in microseconds, per system and state. */
@@ -109,11 +109,10 @@ static void report(const struct options *o, unsigned int system, enum mode mode,
 		printf("%-12s %5u %-11s %8.2f %8.2f %8.2f %9u\n", o->target[system].name,
 		       o->size[0], mode_name(mode), p50, p99, p999, t->n);
 	json_array_append_new(
-		results, json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:f, s:f, s:f, s:i}", "system",
-				   o->target[system].name, "scenario", "rr", "size",
-				   (int)o->size[0], "ring", "split", "generator", "realistic", "mode",
-				   mode_name(mode), "p50_us", p50, "p99_us", p99, "p999_us", p999,
-				   "trips", (int)t->n));
+	    results, json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:f, s:f, s:f, s:i}", "system",
+			       o->target[system].name, "scenario", "rr", "size", (int)o->size[0],
+			       "ring", "split", "generator", "realistic", "mode", mode_name(mode),
+			       "p50_us", p50, "p99_us", p99, "p999_us", p999, "trips", (int)t->n));
 	free(t->us);
 	t->us = NULL;
 	t->n = 0;

@@ -27,7 +27,7 @@
 #include "base/cpu.h"
 #include "base/mac.h"
 
-#define FIRST_FRAME_NS UINT64_C(3000000000)
+#define FIRST_FRAME_NS       UINT64_C(3000000000)
 #define FIRST_FRAME_RETRY_NS UINT64_C(10000000)
 
 extern char **environ;
@@ -54,7 +54,8 @@ static int guest_up(struct bench_system *s, unsigned int i, const struct options
 		c.huge = false;
 		err = guest_create(&s->guest[i], &c);
 		if (!err)
-			fprintf(stderr, "xvs-bench: no huge pages free, guest memory uses small ones\n");
+			fprintf(stderr,
+				"xvs-bench: no huge pages free, guest memory uses small ones\n");
 	}
 	if (err)
 		return err;
@@ -240,9 +241,9 @@ int daemon_ports_add(struct options *o)
 	strcpy(t->name, "xvswitch");
 	snprintf(queues, sizeof(queues), "%u", o->pairs);
 	for (unsigned int i = 0; i < 2 && !err; i++) {
-		const char *argv[] = {NULL,	"--run-dir",  o->run_dir, "port",   "add",
-				      port_name[i], "vhost-user", t->path[i], "server", "queues",
-				      queues,	NULL};
+		const char *argv[] = {NULL,     "--run-dir",  o->run_dir,   "port",
+				      "add",    port_name[i], "vhost-user", t->path[i],
+				      "server", "queues",     queues,       NULL};
 
 		if (snprintf(t->path[i], sizeof(t->path[i]), "%s/%s.sock", o->run_dir,
 			     port_name[i]) >= (int)sizeof(t->path[i]))

@@ -69,8 +69,8 @@ static void kick_all(struct bench_system *s)
 	}
 }
 
-static inline void run(struct bench_system *s, uint64_t ticks, unsigned int senders,
-		       struct load *l, bool light)
+static inline void run(struct bench_system *s, uint64_t ticks, unsigned int senders, struct load *l,
+		       bool light)
 {
 	const uint64_t start = clock_ticks();
 	unsigned int idle = 0;

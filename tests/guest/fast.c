@@ -89,8 +89,8 @@ void fast_tx_set_frame(struct fast_tx *q, const struct mac *dst, const struct ma
 	for (uint32_t i = 0; i < q->size; i++) {
 		memcpy(q->buffer + (size_t)i * q->stride, q->frame, q->hdr_len + q->frame_len);
 		q->desc[i] = (struct vring_desc){
-			.addr = q->buffer_gpa + (uint64_t)i * q->stride,
-			.len = q->hdr_len + q->frame_len,
+		    .addr = q->buffer_gpa + (uint64_t)i * q->stride,
+		    .len = q->hdr_len + q->frame_len,
 		};
 	}
 }

@@ -29,9 +29,11 @@
 #include "base/mac.h"
 #include "guest/guest.h"
 
-#define FAST_BATCH 32u
+#define FAST_BATCH     32u
 #define FAST_FRAME_MAX 1536u
-#define FAST_WRITTEN 80u /* bytes of each transmit buffer written per frame: 12 + 64, rounded up */
+#define FAST_WRITTEN                                                                               \
+	80u /* bytes of each transmit buffer written per frame: 12 + 64, rounded up                \
+	     */
 
 enum fast_kind { FAST_REALISTIC, FAST_LIGHT };
 
@@ -41,20 +43,20 @@ struct fast_tx {
 	struct vring_desc *desc;
 	struct vring_avail *avail;
 	const struct vring_used *used;
-	uint8_t *buffer;      /* of descriptor 0 */
+	uint8_t *buffer; /* of descriptor 0 */
 	uint64_t buffer_gpa;
 	uint32_t stride;
 	uint32_t hdr_len;
 	uint32_t frame_len;
 	uint16_t size;
 	uint16_t mask;
-	uint16_t *free;       /* ring of free heads, `size` entries */
+	uint16_t *free; /* ring of free heads, `size` entries */
 	struct guest_ring *ring;
 
 	/* driver */
 	uint16_t avail_next CACHE_ALIGNED;
-	uint16_t used_seen;   /* used entries taken */
-	uint64_t sent;        /* frames made available */
+	uint16_t used_seen; /* used entries taken */
+	uint64_t sent;      /* frames made available */
 	uint64_t kicks;
 	uint8_t frame[FAST_FRAME_MAX] CACHE_ALIGNED; /* template behind an empty header */
 };
@@ -135,8 +137,8 @@ static inline void fast_tx_write(struct fast_tx *q, uint16_t head, bool light)
 	for (unsigned int i = 0; i < FAST_WRITTEN; i += 16)
 		copy_16(buf + i, q->frame + i);
 	q->desc[head] = (struct vring_desc){
-		.addr = q->buffer_gpa + (uint64_t)head * q->stride,
-		.len = q->hdr_len + q->frame_len,
+	    .addr = q->buffer_gpa + (uint64_t)head * q->stride,
+	    .len = q->hdr_len + q->frame_len,
 	};
 }
 
@@ -185,14 +187,14 @@ static inline void fast_rx_one(struct fast_rx *q, const struct vring_used_elem *
 	if (!light) {
 		uint64_t word[3];
 
-		memcpy(word, buf, 8);                    /* header */
+		memcpy(word, buf, 8);                       /* header */
 		memcpy(word + 1, buf + q->hdr_len, 8);      /* destination, source */
 		memcpy(word + 2, buf + q->hdr_len + 44, 8); /* the second line of the buffer */
 		q->touched += word[0] + word[1] + word[2];
 		q->desc[id] = (struct vring_desc){
-			.addr = q->buffer_gpa + (uint64_t)id * q->stride,
-			.len = q->buffer_len,
-			.flags = VRING_DESC_F_WRITE,
+		    .addr = q->buffer_gpa + (uint64_t)id * q->stride,
+		    .len = q->buffer_len,
+		    .flags = VRING_DESC_F_WRITE,
 		};
 		store_relaxed(&q->avail->ring[q->avail_next & q->mask], id);
 	}

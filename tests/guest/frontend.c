@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "guest/guest.h"
 
-#define TIMEOUT_MS 2000
-#define RETRY_NS 2000000
+#define TIMEOUT_MS  2000
+#define RETRY_NS    2000000
 #define HEADER_SIZE 12u
 
 _Static_assert(sizeof(struct vu_header) == HEADER_SIZE, "vhost-user: header layout");
@@ -185,10 +185,10 @@ static int recv_all(struct frontend *fe, void *data, size_t len, struct vu_msg *
 	while (len) {
 		struct iovec iov = {.iov_base = at, .iov_len = len};
 		struct msghdr msg = {
-			.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = &control,
-			.msg_controllen = sizeof(control),
+		    .msg_iov = &iov,
+		    .msg_iovlen = 1,
+		    .msg_control = &control,
+		    .msg_controllen = sizeof(control),
 		};
 		int err = wait_readable(fe->fd, fe->timeout_ms);
 		ssize_t n;
@@ -305,10 +305,10 @@ int frontend_set_mem(struct frontend *fe, const struct guest_ram *ram)
 		const struct guest_ram_region *r = &ram->region[i];
 
 		table.region[i] = (struct vu_region){
-			.gpa = r->gpa,
-			.size = r->size,
-			.uva = r->uva,
-			.offset = r->offset,
+		    .gpa = r->gpa,
+		    .size = r->size,
+		    .uva = r->uva,
+		    .offset = r->offset,
 		};
 		fds[i] = r->fd;
 	}
@@ -319,10 +319,10 @@ int frontend_set_mem(struct frontend *fe, const struct guest_ram *ram)
 int frontend_set_addr(struct frontend *fe, uint32_t ring, const struct guest_ring *r)
 {
 	const struct vu_ring_addr addr = {
-		.ring = ring,
-		.desc = guest_ram_uva(r->ram, r->config.desc),
-		.avail = guest_ram_uva(r->ram, r->config.avail),
-		.used = guest_ram_uva(r->ram, r->config.used),
+	    .ring = ring,
+	    .desc = guest_ram_uva(r->ram, r->config.desc),
+	    .avail = guest_ram_uva(r->ram, r->config.avail),
+	    .used = guest_ram_uva(r->ram, r->config.used),
 	};
 
 	return frontend_set(fe, VU_SET_VRING_ADDR, &addr, sizeof(addr), NULL, 0);

@@ -23,21 +23,21 @@
 #include "base/cpu.h"
 #include "guest/guest.h"
 
-#define LINE ((uint64_t)CACHE_LINE)
+#define LINE         ((uint64_t)CACHE_LINE)
 #define REGION_ALIGN UINT64_C(0x200000)
-#define HIGH_GPA UINT64_C(0x100000000)
-#define UVA_BASE UINT64_C(0x7f0000000000)
-#define START_GPA UINT64_C(0x1000)
+#define HIGH_GPA     UINT64_C(0x100000000)
+#define UVA_BASE     UINT64_C(0x7f0000000000)
+#define START_GPA    UINT64_C(0x1000)
 
 struct guest_config guest_config_default(void)
 {
 	return (struct guest_config){
-		.features = GUEST_FEATURES,
-		.protocol = GUEST_PROTOCOL,
-		.npairs = 1,
-		.ring_size = 256,
-		.rx_buffer = 2048,
-		.tx_buffer = 2048,
+	    .features = GUEST_FEATURES,
+	    .protocol = GUEST_PROTOCOL,
+	    .npairs = 1,
+	    .ring_size = 256,
+	    .rx_buffer = 2048,
+	    .tx_buffer = 2048,
 	};
 }
 
@@ -63,11 +63,11 @@ static uint64_t bump(uint64_t *next, uint64_t bytes)
 static struct guest_ring_config place_ring(const struct guest_config *c, uint64_t *next)
 {
 	return (struct guest_ring_config){
-		.size = c->ring_size,
-		.desc = bump(next, vring_desc_bytes(c->ring_size)),
-		.avail = bump(next, vring_avail_bytes(c->ring_size, 1)),
-		.used = bump(next, vring_used_bytes(c->ring_size, 1)),
-		.base = c->base,
+	    .size = c->ring_size,
+	    .desc = bump(next, vring_desc_bytes(c->ring_size)),
+	    .avail = bump(next, vring_avail_bytes(c->ring_size, 1)),
+	    .used = bump(next, vring_used_bytes(c->ring_size, 1)),
+	    .base = c->base,
 	};
 }
 
@@ -83,8 +83,8 @@ static void place(struct guest *g, uint64_t *low, uint64_t *high)
 	}
 	for (unsigned int i = 0; i < c->npairs; i++) {
 		g->pair[i].tx_base = bump(low, (uint64_t)c->ring_size * g->tx_stride);
-		g->pair[i].rx_base = bump(c->two_regions ? high : low,
-					  (uint64_t)c->ring_size * g->rx_stride);
+		g->pair[i].rx_base =
+		    bump(c->two_regions ? high : low, (uint64_t)c->ring_size * g->rx_stride);
 	}
 }
 
@@ -111,8 +111,8 @@ static void use_features(struct guest *g, uint64_t features)
 
 	g->features = features;
 	g->hdr_len = features & (FEATURE(VIRTIO_F_VERSION_1) | FEATURE(VIRTIO_NET_F_MRG_RXBUF))
-			     ? sizeof(struct virtio_net_hdr)
-			     : VIRTIO_NET_HDR_LEGACY;
+			 ? sizeof(struct virtio_net_hdr)
+			 : VIRTIO_NET_HDR_LEGACY;
 	for (unsigned int i = 0; i < g->config.npairs; i++) {
 		g->pair[i].rx.config.event_idx = event_idx;
 		g->pair[i].tx.config.event_idx = event_idx;
@@ -124,8 +124,8 @@ static void use_features(struct guest *g, uint64_t features)
 int guest_create(struct guest *g, const struct guest_config *config)
 {
 	struct guest_ram_region spec[2] = {
-		{.gpa = 0, .uva = UVA_BASE},
-		{.gpa = HIGH_GPA, .uva = UVA_BASE + HIGH_GPA},
+	    {.gpa = 0, .uva = UVA_BASE},
+	    {.gpa = HIGH_GPA, .uva = UVA_BASE + HIGH_GPA},
 	};
 	uint64_t low = START_GPA, high = HIGH_GPA;
 	int err;
@@ -276,8 +276,8 @@ int guest_tx_cut(struct guest *g, unsigned int pair, const void *frame, uint32_t
 		at += cut[i];
 	}
 	if (indirect)
-		err = guest_ring_add_indirect(&p->tx, seg, n, 0,
-					      p->tx_table + (uint64_t)p->tx.free_head * GUEST_TABLE);
+		err = guest_ring_add_indirect(
+		    &p->tx, seg, n, 0, p->tx_table + (uint64_t)p->tx.free_head * GUEST_TABLE);
 	else
 		err = guest_ring_add(&p->tx, seg, n, 0);
 	return err < 0 ? err : 0;
@@ -311,8 +311,8 @@ static void rx_post(struct guest *g, unsigned int pair)
 {
 	struct guest_ring *r = &g->pair[pair].rx;
 	const struct guest_seg seg = {
-		.gpa = rx_buffer(g, pair, r->free_head),
-		.len = g->config.rx_buffer,
+	    .gpa = rx_buffer(g, pair, r->free_head),
+	    .len = g->config.rx_buffer,
 	};
 
 	guest_ring_add(r, &seg, 1, 1);
@@ -361,7 +361,8 @@ static int rx_header(struct guest *g, unsigned int pair, uint32_t id)
 }
 
 /* The remaining n - 1 buffers of a frame; they must be there already (5.1.6.4). */
-static int rx_merge(struct guest *g, unsigned int pair, int n, uint8_t *buf, int done, uint32_t size)
+static int rx_merge(struct guest *g, unsigned int pair, int n, uint8_t *buf, int done,
+		    uint32_t size)
 {
 	struct vring_used_elem e;
 

@@ -31,7 +31,7 @@
 
 /* ---- memory ---- */
 
-#define GUEST_RAM_MAX 8
+#define GUEST_RAM_MAX  8
 #define GUEST_RAM_HUGE 1u /* 2 MiB pages; sizes and offsets must be multiples */
 
 struct guest_ram_region {
@@ -74,10 +74,10 @@ int guest_ram_view(const struct guest_ram *ram, struct guest_mem **out);
  * The layout that the hostile cases are written for: 2 MiB at guest-physical 0, 2 MiB at 4 GiB,
  * a hole behind the first (`adjacent` fills it with a third region), rings of 256 entries.
  */
-#define H0_SIZE 0x200000u
-#define H0_HIGH UINT64_C(0x100000000)
+#define H0_SIZE      0x200000u
+#define H0_HIGH      UINT64_C(0x100000000)
 #define H0_RING_SIZE 256u
-#define H0_INDIRECT 0x30000u
+#define H0_INDIRECT  0x30000u
 #define H0_BUFFER(i) (0x40000u + (uint64_t)(i)*0x1000u)
 int guest_ram_create_h0(struct guest_ram *ram, bool adjacent);
 
@@ -89,11 +89,11 @@ struct guest_seg {
 };
 
 struct guest_ring_config {
-	uint32_t size;       /* entries: power of two */
-	uint64_t desc;       /* guest-physical places of the three parts */
+	uint32_t size; /* entries: power of two */
+	uint64_t desc; /* guest-physical places of the three parts */
 	uint64_t avail;
 	uint64_t used;
-	uint16_t base;       /* first index of both rings */
+	uint16_t base; /* first index of both rings */
 	bool event_idx;
 };
 
@@ -217,16 +217,16 @@ enum vu_request {
 #undef X
 };
 
-#define VU_FLAG_VERSION 1u
-#define VU_FLAG_REPLY 4u
+#define VU_FLAG_VERSION    1u
+#define VU_FLAG_REPLY      4u
 #define VU_FLAG_NEED_REPLY 8u
-#define VU_NO_FD 0x100u /* in the payload of KICK, CALL, ERR */
+#define VU_NO_FD           0x100u /* in the payload of KICK, CALL, ERR */
 
-#define VU_PROTOCOL_MQ 0
+#define VU_PROTOCOL_MQ        0
 #define VU_PROTOCOL_REPLY_ACK 3
 
 #define VU_PAYLOAD_MAX 4096u
-#define VU_FDS_MAX 16u
+#define VU_FDS_MAX     16u
 
 struct vu_header {
 	uint32_t request;
@@ -336,16 +336,16 @@ int frontend_sync(struct frontend *fe);
 #define GUEST_PROTOCOL (FEATURE(VU_PROTOCOL_MQ) | FEATURE(VU_PROTOCOL_REPLY_ACK))
 
 struct guest_config {
-	uint64_t features;    /* wanted; what is used is the intersection with the device's */
-	uint64_t protocol;    /* vhost-user protocol features wanted */
-	unsigned int npairs;  /* 1..GUEST_PAIRS_MAX */
+	uint64_t features;   /* wanted; what is used is the intersection with the device's */
+	uint64_t protocol;   /* vhost-user protocol features wanted */
+	unsigned int npairs; /* 1..GUEST_PAIRS_MAX */
 	uint32_t ring_size;
-	uint32_t rx_buffer;   /* bytes of a receive buffer, header included */
-	uint32_t tx_buffer;   /* bytes of a transmit buffer, header included */
-	uint16_t base;        /* first index of all rings */
-	bool two_regions;     /* receive buffers in a region of their own, above 4 GiB */
-	bool huge;            /* 2 MiB pages */
-	bool interrupts;      /* wanted from the start; else polled */
+	uint32_t rx_buffer; /* bytes of a receive buffer, header included */
+	uint32_t tx_buffer; /* bytes of a transmit buffer, header included */
+	uint16_t base;      /* first index of all rings */
+	bool two_regions;   /* receive buffers in a region of their own, above 4 GiB */
+	bool huge;          /* 2 MiB pages */
+	bool interrupts;    /* wanted from the start; else polled */
 };
 
 /* 256 entries, one pair, 2 KiB buffers, polled, GUEST_FEATURES. */
@@ -354,13 +354,13 @@ struct guest_config guest_config_default(void);
 struct guest_pair {
 	struct guest_ring rx;
 	struct guest_ring tx;
-	uint64_t rx_base;  /* guest-physical address of receive buffer 0 */
+	uint64_t rx_base; /* guest-physical address of receive buffer 0 */
 	uint64_t tx_base;
 	uint64_t tx_table; /* of indirect table 0, GUEST_TABLE bytes each */
 };
 
 #define GUEST_TX_SEGS_MAX 64u
-#define GUEST_TABLE (GUEST_TX_SEGS_MAX * 16u)
+#define GUEST_TABLE       (GUEST_TX_SEGS_MAX * 16u)
 
 struct guest {
 	struct guest_config config;

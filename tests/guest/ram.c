@@ -21,7 +21,7 @@
 #include "guest/guest.h"
 
 #define SMALL_PAGE 4096u
-#define HUGE_PAGE 0x200000u
+#define HUGE_PAGE  0x200000u
 
 /* An inaccessible reservation with `size` bytes in its middle, aligned to `page`. */
 static uint8_t *reserve(uint64_t size, size_t page)
@@ -96,9 +96,9 @@ void guest_ram_destroy(struct guest_ram *ram)
 int guest_ram_create_h0(struct guest_ram *ram, bool adjacent)
 {
 	static const struct guest_ram_region h0[] = {
-		{.gpa = 0, .size = H0_SIZE, .uva = 0x7f0000000000},
-		{.gpa = H0_HIGH, .size = H0_SIZE, .uva = 0x7f1000000000},
-		{.gpa = H0_SIZE, .size = H0_SIZE, .uva = 0x7f2000000000},
+	    {.gpa = 0, .size = H0_SIZE, .uva = 0x7f0000000000},
+	    {.gpa = H0_HIGH, .size = H0_SIZE, .uva = 0x7f1000000000},
+	    {.gpa = H0_SIZE, .size = H0_SIZE, .uva = 0x7f2000000000},
 	};
 
 	return guest_ram_create(ram, h0, adjacent ? 3 : 2, 0);
@@ -196,11 +196,11 @@ int guest_ram_view(const struct guest_ram *ram, struct guest_mem **out)
 	mem->nregions = ram->n;
 	for (unsigned int i = 0; i < ram->n; i++) {
 		mem->region[i] = (struct guest_region){
-			.gpa = ram->region[i].gpa,
-			.size = ram->region[i].size,
-			.uva = ram->region[i].uva,
-			.host = ram->region[i].host,
-			.watch = -1,
+		    .gpa = ram->region[i].gpa,
+		    .size = ram->region[i].size,
+		    .uva = ram->region[i].uva,
+		    .host = ram->region[i].host,
+		    .watch = -1,
 		};
 	}
 	*out = mem;

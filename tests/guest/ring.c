@@ -121,10 +121,10 @@ struct guest_ring_config guest_ring_h0(unsigned int ring)
 	const uint64_t base = ring ? 0x20000 : 0x10000;
 
 	return (struct guest_ring_config){
-		.size = H0_RING_SIZE,
-		.desc = base,
-		.avail = base + 0x2000,
-		.used = base + 0x3000,
+	    .size = H0_RING_SIZE,
+	    .desc = base,
+	    .avail = base + 0x2000,
+	    .used = base + 0x3000,
 	};
 }
 
@@ -175,10 +175,10 @@ int guest_ring_add(struct guest_ring *r, const struct guest_seg *seg, unsigned i
 	at = head;
 	for (unsigned int i = 0; i < n; i++) {
 		r->desc[at] = (struct vring_desc){
-			.addr = seg[i].gpa,
-			.len = seg[i].len,
-			.flags = seg_flags(i, n, nwrite),
-			.next = i + 1 < n ? r->free_next[at] : 0,
+		    .addr = seg[i].gpa,
+		    .len = seg[i].len,
+		    .flags = seg_flags(i, n, nwrite),
+		    .next = i + 1 < n ? r->free_next[at] : 0,
 		};
 		at = r->free_next[at];
 	}
@@ -200,9 +200,9 @@ int guest_ring_add_indirect(struct guest_ring *r, const struct guest_seg *seg, u
 	}
 	head = take_free(r, 1);
 	r->desc[head] = (struct vring_desc){
-		.addr = table,
-		.len = (uint32_t)(n * sizeof(struct vring_desc)),
-		.flags = VRING_DESC_F_INDIRECT,
+	    .addr = table,
+	    .len = (uint32_t)(n * sizeof(struct vring_desc)),
+	    .flags = VRING_DESC_F_INDIRECT,
 	};
 	offer(r, head);
 	return head;
@@ -303,10 +303,10 @@ void guest_ring_raw_desc(struct guest_ring *r, unsigned int i, uint64_t addr, ui
 			 uint16_t flags, uint16_t next)
 {
 	r->desc[i & mask(r)] = (struct vring_desc){
-		.addr = addr,
-		.len = len,
-		.flags = flags,
-		.next = next,
+	    .addr = addr,
+	    .len = len,
+	    .flags = flags,
+	    .next = next,
 	};
 }
 
@@ -333,14 +333,14 @@ struct vring_used_elem guest_ring_raw_used(const struct guest_ring *r, unsigned 
 struct vq_config guest_ring_vq_config(const struct guest_ring *r)
 {
 	return (struct vq_config){
-		.size = r->config.size,
-		.desc = r->desc,
-		.avail = r->avail,
-		.used = r->used,
-		.base = r->config.base,
-		.used_base = r->config.base,
-		.event_idx = r->config.event_idx,
-		.indirect = true,
-		.hdr_len = sizeof(struct virtio_net_hdr),
+	    .size = r->config.size,
+	    .desc = r->desc,
+	    .avail = r->avail,
+	    .used = r->used,
+	    .base = r->config.base,
+	    .used_base = r->config.base,
+	    .event_idx = r->config.event_idx,
+	    .indirect = true,
+	    .hdr_len = sizeof(struct virtio_net_hdr),
 	};
 }

@@ -9,8 +9,8 @@
 #include "unit/unit.h"
 
 #define LENGTH_MAX 4200u
-#define CANARY 0xc5
-#define MARGIN 64u
+#define CANARY     0xc5
+#define MARGIN     64u
 
 static uint8_t source[LENGTH_MAX + 64];
 static uint8_t target[MARGIN + 64 + LENGTH_MAX + MARGIN];
@@ -126,8 +126,8 @@ static void stays_inside(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(portable_routine),
-	UNIT_CASE(chosen_routine),
-	UNIT_CASE(stays_inside),
+    UNIT_CASE(portable_routine),
+    UNIT_CASE(chosen_routine),
+    UNIT_CASE(stays_inside),
 };
 UNIT_MAIN("copy", cases)

@@ -30,9 +30,25 @@ static void parses_lists_and_ranges(void)
 static void refuses_bad_text(void)
 {
 	static const char *const bad[] = {
-		"",    ",",    "1,",   ",1",   "1,,2", "a",     "1-",    "-1",
-		"3-1", "1 ",   " 1",   "1;2",  "1,1",  "1-3,2", "0x1",   "1.5",
-		"1-2-3", "+1", "99999999999999999999",
+	    "",
+	    ",",
+	    "1,",
+	    ",1",
+	    "1,,2",
+	    "a",
+	    "1-",
+	    "-1",
+	    "3-1",
+	    "1 ",
+	    " 1",
+	    "1;2",
+	    "1,1",
+	    "1-3,2",
+	    "0x1",
+	    "1.5",
+	    "1-2-3",
+	    "+1",
+	    "99999999999999999999",
 	};
 	struct cpu_list list;
 
@@ -79,10 +95,10 @@ static void pins(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(parses_lists_and_ranges),
-	UNIT_CASE(refuses_bad_text),
-	UNIT_CASE(refuses_too_many),
-	UNIT_CASE(allowed_matches_the_kernel),
-	UNIT_CASE(pins),
+    UNIT_CASE(parses_lists_and_ranges),
+    UNIT_CASE(refuses_bad_text),
+    UNIT_CASE(refuses_too_many),
+    UNIT_CASE(allowed_matches_the_kernel),
+    UNIT_CASE(pins),
 };
 UNIT_MAIN("cpu", cases)

@@ -73,8 +73,8 @@ static void nothing_new_needs_no_event(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(all_indices_several_batch_sizes),
-	UNIT_CASE(all_events_large_batches),
-	UNIT_CASE(nothing_new_needs_no_event),
+    UNIT_CASE(all_indices_several_batch_sizes),
+    UNIT_CASE(all_events_large_batches),
+    UNIT_CASE(nothing_new_needs_no_event),
 };
 UNIT_MAIN("event_idx", cases)

@@ -51,31 +51,31 @@ static void translates_inside_regions_only(void)
 		uint64_t gpa, len;
 		int region; /* -1: nowhere */
 	} row[] = {
-		{0, 0, 0},
-		{0, 1, 0},
-		{0, SIZE, 0},
-		{0, SIZE + 1, -1},
-		{SIZE - 1, 1, 0},
-		{SIZE - 1, 2, -1}, /* crosses into an adjacent region: in pieces only */
-		{SIZE, 1, 2},
-		{SIZE, SIZE, 2},
-		{2 * SIZE - 1, 1, 2},
-		{2 * SIZE - 1, 2, -1},
-		{2 * SIZE, 1, -1},
-		{HIGH - 1, 1, -1},
-		{HIGH - 1, 2, -1},
-		{HIGH, SIZE, 1},
-		{HIGH + SIZE - 72, 72, 1},
-		{HIGH + SIZE - 71, 72, -1},
-		{HIGH + SIZE, 1, -1},
-		{HIGH + 100, UINT64_MAX, -1},
-		{HIGH + 100, UINT64_MAX - 99, -1},
-		{100, UINT64_MAX - 99, -1},
-		{UINT64_MAX, 1, -1},
-		{UINT64_MAX, 2, -1},
-		{UINT64_MAX - 63, 64, -1},
-		{UINT64_MAX - 63, 0x100, -1},
-		{UINT64_C(0x8000000000000000), UINT64_C(0x8000000000000000), -1},
+	    {0, 0, 0},
+	    {0, 1, 0},
+	    {0, SIZE, 0},
+	    {0, SIZE + 1, -1},
+	    {SIZE - 1, 1, 0},
+	    {SIZE - 1, 2, -1}, /* crosses into an adjacent region: in pieces only */
+	    {SIZE, 1, 2},
+	    {SIZE, SIZE, 2},
+	    {2 * SIZE - 1, 1, 2},
+	    {2 * SIZE - 1, 2, -1},
+	    {2 * SIZE, 1, -1},
+	    {HIGH - 1, 1, -1},
+	    {HIGH - 1, 2, -1},
+	    {HIGH, SIZE, 1},
+	    {HIGH + SIZE - 72, 72, 1},
+	    {HIGH + SIZE - 71, 72, -1},
+	    {HIGH + SIZE, 1, -1},
+	    {HIGH + 100, UINT64_MAX, -1},
+	    {HIGH + 100, UINT64_MAX - 99, -1},
+	    {100, UINT64_MAX - 99, -1},
+	    {UINT64_MAX, 1, -1},
+	    {UINT64_MAX, 2, -1},
+	    {UINT64_MAX - 63, 64, -1},
+	    {UINT64_MAX - 63, 0x100, -1},
+	    {UINT64_C(0x8000000000000000), UINT64_C(0x8000000000000000), -1},
 	};
 	static const uint32_t hints[] = {0, 1, 2, 3, 77, UINT32_MAX};
 	struct guest_mem *mem = three_regions();
@@ -86,7 +86,7 @@ static void translates_inside_regions_only(void)
 			const uint8_t *p = guest_mem_at(mem, row[i].gpa, row[i].len, &hint);
 			const struct guest_region *r = &mem->region[MAX(row[i].region, 0)];
 			const uint8_t *want =
-				row[i].region < 0 ? NULL : r->host + (row[i].gpa - r->gpa);
+			    row[i].region < 0 ? NULL : r->host + (row[i].gpa - r->gpa);
 
 			if (p != want)
 				printf("row %zu, hint %u\n", i, hints[h]);
@@ -294,15 +294,15 @@ static void hole_becomes_zeros(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(translates_inside_regions_only),
-	UNIT_CASE(pieces_cross_adjacent_regions),
-	UNIT_CASE(user_addresses),
-	UNIT_CASE(memory_is_shared_with_the_file),
-	UNIT_CASE(refuses_nonsense),
-	UNIT_CASE(refuses_overlap),
-	UNIT_CASE(refuses_short_file),
-	UNIT_CASE(failure_leaves_nothing),
-	UNIT_CASE(destroy_unmaps),
-	UNIT_CASE(hole_becomes_zeros),
+    UNIT_CASE(translates_inside_regions_only),
+    UNIT_CASE(pieces_cross_adjacent_regions),
+    UNIT_CASE(user_addresses),
+    UNIT_CASE(memory_is_shared_with_the_file),
+    UNIT_CASE(refuses_nonsense),
+    UNIT_CASE(refuses_overlap),
+    UNIT_CASE(refuses_short_file),
+    UNIT_CASE(failure_leaves_nothing),
+    UNIT_CASE(destroy_unmaps),
+    UNIT_CASE(hole_becomes_zeros),
 };
 UNIT_MAIN("guest_mem", cases)

@@ -10,9 +10,9 @@
 static void parses_both_separators(void)
 {
 	static const char *const good[] = {
-		"02:00:00:00:00:0a",
-		"02-00-00-00-00-0A",
-		"02:00:00:00:00:0A",
+	    "02:00:00:00:00:0a",
+	    "02-00-00-00-00-0A",
+	    "02:00:00:00:00:0A",
 	};
 	struct mac mac;
 
@@ -26,23 +26,23 @@ static void parses_both_separators(void)
 static void refuses_bad_text(void)
 {
 	static const char *const bad[] = {
-		"",
-		":",
-		"02",
-		"02:00:00:00:00",
-		"02:00:00:00:00:",
-		"02:00:00:00:00:0a:",
-		"02:00:00:00:00:0a:0b",
-		"02:00:00:00:00:0g",
-		"02:00:00:00:00:-1",
-		"02:00:00:00:00: a",
-		" 02:00:00:00:00:0a",
-		"02:00:00:00:00:0a ",
-		"002:00:00:00:00:0a",
-		"02:00:00:00:00:10a",
-		"02::00:00:00:00:0a",
-		"0x2:00:00:00:00:0a",
-		"0200.0000.000a",
+	    "",
+	    ":",
+	    "02",
+	    "02:00:00:00:00",
+	    "02:00:00:00:00:",
+	    "02:00:00:00:00:0a:",
+	    "02:00:00:00:00:0a:0b",
+	    "02:00:00:00:00:0g",
+	    "02:00:00:00:00:-1",
+	    "02:00:00:00:00: a",
+	    " 02:00:00:00:00:0a",
+	    "02:00:00:00:00:0a ",
+	    "002:00:00:00:00:0a",
+	    "02:00:00:00:00:10a",
+	    "02::00:00:00:00:0a",
+	    "0x2:00:00:00:00:0a",
+	    "0200.0000.000a",
 	};
 	struct mac mac;
 
@@ -90,10 +90,10 @@ static void group_bit(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(parses_both_separators),
-	UNIT_CASE(refuses_bad_text),
-	UNIT_CASE(number_and_text_round_trip),
-	UNIT_CASE(first_octet_is_most_significant),
-	UNIT_CASE(group_bit),
+    UNIT_CASE(parses_both_separators),
+    UNIT_CASE(refuses_bad_text),
+    UNIT_CASE(number_and_text_round_trip),
+    UNIT_CASE(first_octet_is_most_significant),
+    UNIT_CASE(group_bit),
 };
 UNIT_MAIN("mac", cases)

@@ -129,7 +129,8 @@ static bool tx_random(uint32_t max_len, unsigned int max_pieces)
 	int err;
 
 	for (unsigned int i = 0; i + 1 < n; i++) {
-		cut[i] = random_below(3) ? random_below(left / 2 + 1) : random_below(MIN(left, 8u) + 1);
+		cut[i] =
+		    random_below(3) ? random_below(left / 2 + 1) : random_below(MIN(left, 8u) + 1);
 		left -= cut[i];
 	}
 	cut[n - 1] = left;
@@ -505,21 +506,21 @@ static void rx_merged_frame_waits_for_buffers(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(tx_all_ring_sizes),
-	UNIT_CASE(tx_through_index_wraps),
-	UNIT_CASE(tx_full_ring_at_once),
-	UNIT_CASE(tx_large_frames_in_many_pieces),
-	UNIT_CASE(tx_legacy_header),
-	UNIT_CASE(tx_batch_is_bounded),
-	UNIT_CASE(rx_all_ring_sizes),
-	UNIT_CASE(rx_through_index_wraps),
-	UNIT_CASE(rx_merged_buffers_of_all_sizes),
-	UNIT_CASE(rx_largest_frames_merged),
-	UNIT_CASE(rx_largest_frames_in_one_buffer),
-	UNIT_CASE(rx_not_mergeable),
-	UNIT_CASE(rx_legacy_header),
-	UNIT_CASE(rx_num_buffers),
-	UNIT_CASE(rx_ring_full_then_goes_on),
-	UNIT_CASE(rx_merged_frame_waits_for_buffers),
+    UNIT_CASE(tx_all_ring_sizes),
+    UNIT_CASE(tx_through_index_wraps),
+    UNIT_CASE(tx_full_ring_at_once),
+    UNIT_CASE(tx_large_frames_in_many_pieces),
+    UNIT_CASE(tx_legacy_header),
+    UNIT_CASE(tx_batch_is_bounded),
+    UNIT_CASE(rx_all_ring_sizes),
+    UNIT_CASE(rx_through_index_wraps),
+    UNIT_CASE(rx_merged_buffers_of_all_sizes),
+    UNIT_CASE(rx_largest_frames_merged),
+    UNIT_CASE(rx_largest_frames_in_one_buffer),
+    UNIT_CASE(rx_not_mergeable),
+    UNIT_CASE(rx_legacy_header),
+    UNIT_CASE(rx_num_buffers),
+    UNIT_CASE(rx_ring_full_then_goes_on),
+    UNIT_CASE(rx_merged_frame_waits_for_buffers),
 };
 UNIT_MAIN("split", cases)

@@ -16,13 +16,13 @@
 #include "guest/guest.h"
 #include "unit/unit.h"
 
-#define GOOD H0_BUFFER(200) /* a good 60-byte frame behind its header stays here */
+#define GOOD      H0_BUFFER(200) /* a good 60-byte frame behind its header stays here */
 #define GOOD_HEAD 255u
-#define GOOD_LEN 60u
-#define HDR 12u
-#define NEXT VRING_DESC_F_NEXT
-#define WRITE VRING_DESC_F_WRITE
-#define INDIRECT VRING_DESC_F_INDIRECT
+#define GOOD_LEN  60u
+#define HDR       12u
+#define NEXT      VRING_DESC_F_NEXT
+#define WRITE     VRING_DESC_F_WRITE
+#define INDIRECT  VRING_DESC_F_INDIRECT
 
 static struct {
 	struct guest_ram ram;
@@ -231,15 +231,15 @@ static void head_outside_ring(void)
 static void addresses_that_wrap(void)
 {
 	static const struct guest_seg bad[] = {
-		{UINT64_C(0xffffffffffffffc0), 0x100},
-		{UINT64_C(0xffffffffffffffc0), 0x40},
-		{UINT64_C(0xfffffffffffff000), 0xffffffff},
-		{UINT64_C(0xffffffffffffffff), 72},
-		{H0_SIZE, 72},
-		{H0_SIZE - 71, 72},
-		{H0_HIGH - 1, 72},
-		{H0_HIGH + H0_SIZE, 72},
-		{H0_HIGH + H0_SIZE - 1, 72},
+	    {UINT64_C(0xffffffffffffffc0), 0x100},
+	    {UINT64_C(0xffffffffffffffc0), 0x40},
+	    {UINT64_C(0xfffffffffffff000), 0xffffffff},
+	    {UINT64_C(0xffffffffffffffff), 72},
+	    {H0_SIZE, 72},
+	    {H0_SIZE - 71, 72},
+	    {H0_HIGH - 1, 72},
+	    {H0_HIGH + H0_SIZE, 72},
+	    {H0_HIGH + H0_SIZE - 1, 72},
 	};
 
 	bed_open(TX, false);
@@ -259,11 +259,11 @@ static void addresses_that_wrap(void)
 static void lengths_near_4g(void)
 {
 	static const struct guest_seg bad[] = {
-		{H0_BUFFER(0), 0xffffffff},
-		{H0_SIZE - 1, 0xffffffff},
-		{UINT64_C(0xfffffffffffff000), 0xffffffff},
-		{H0_BUFFER(0), 0xfffffff4},
-		{H0_BUFFER(0), 0x80000000},
+	    {H0_BUFFER(0), 0xffffffff},
+	    {H0_SIZE - 1, 0xffffffff},
+	    {UINT64_C(0xfffffffffffff000), 0xffffffff},
+	    {H0_BUFFER(0), 0xfffffff4},
+	    {H0_BUFFER(0), 0x80000000},
 	};
 
 	bed_open(TX, false);
@@ -285,7 +285,8 @@ static void sum_of_lengths_wraps_32_bits(void)
 		if (n > 1025 && n < 2047)
 			continue;
 		for (unsigned int i = 0; i < n; i++)
-			entry(0x100000, i, H0_HIGH, H0_SIZE, i + 1 < n ? NEXT : 0, (uint16_t)(i + 1));
+			entry(0x100000, i, H0_HIGH, H0_SIZE, i + 1 < n ? NEXT : 0,
+			      (uint16_t)(i + 1));
 		entry(0x100000, n - 1, GOOD, HDR + GOOD_LEN, 0, 0);
 		desc(3, 0x100000, n * 16, INDIRECT, 0);
 		post(3);
@@ -390,16 +391,10 @@ static void buffer_ends_on_last_byte(void)
 static void header_in_pieces(void)
 {
 	static const uint8_t cuts[][16] = {
-		{12, 60},
-		{6, 6, 60},
-		{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 60},
-		{11, 61},
-		{1, 71},
-		{10, 2, 30, 30},
-		{0, 12, 0, 60},
-		{72, 0},
-		{0, 72},
-		{5, 0, 7, 1, 59},
+	    {12, 60},         {6, 6, 60}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 60},
+	    {11, 61},         {1, 71},    {10, 2, 30, 30},
+	    {0, 12, 0, 60},   {72, 0},    {0, 72},
+	    {5, 0, 7, 1, 59},
 	};
 
 	bed_open(TX, false);
@@ -431,15 +426,15 @@ static void good_table(uint64_t table)
 static void indirect_table_of_bad_size_or_place(void)
 {
 	static const struct guest_seg bad[] = {
-		{H0_INDIRECT, 0},
-		{H0_INDIRECT, 8},
-		{H0_INDIRECT, 15},
-		{H0_INDIRECT, 40},
-		{H0_INDIRECT, 0xfffffff0},
-		{H0_SIZE, 32},
-		{H0_SIZE - 16, 64},
-		{UINT64_C(0xfffffffffffffff0), 32},
-		{UINT64_C(0xfffffffffffffff0), 16},
+	    {H0_INDIRECT, 0},
+	    {H0_INDIRECT, 8},
+	    {H0_INDIRECT, 15},
+	    {H0_INDIRECT, 40},
+	    {H0_INDIRECT, 0xfffffff0},
+	    {H0_SIZE, 32},
+	    {H0_SIZE - 16, 64},
+	    {UINT64_C(0xfffffffffffffff0), 32},
+	    {UINT64_C(0xfffffffffffffff0), 16},
 	};
 
 	bed_open(TX, false);
@@ -717,14 +712,14 @@ static void receive_refused(uint16_t head)
 static void receive_malformed_buffers(void)
 {
 	static const struct guest_seg bad[] = {
-		{UINT64_C(0xffffffffffffffc0), 0x100},
-		{UINT64_C(0xfffffffffffff000), 0xffffffff},
-		{H0_BUFFER(0), 0xffffffff},
-		{H0_SIZE - 1, 0xffffffff},
-		{H0_SIZE, 2048},
-		{H0_SIZE - 2047, 2048},
-		{H0_HIGH - 1, 2048},
-		{H0_HIGH + H0_SIZE - 2047, 2048},
+	    {UINT64_C(0xffffffffffffffc0), 0x100},
+	    {UINT64_C(0xfffffffffffff000), 0xffffffff},
+	    {H0_BUFFER(0), 0xffffffff},
+	    {H0_SIZE - 1, 0xffffffff},
+	    {H0_SIZE, 2048},
+	    {H0_SIZE - 2047, 2048},
+	    {H0_HIGH - 1, 2048},
+	    {H0_HIGH + H0_SIZE - 2047, 2048},
 	};
 
 	bed_open(RX, false);
@@ -1038,44 +1033,44 @@ static void kicks_are_suppressed(void)
 }
 
 static const struct unit_case cases[] = {
-	UNIT_CASE(loop_of_length_zero),
-	UNIT_CASE(loop_of_two),
-	UNIT_CASE(loop_of_one_byte),
-	UNIT_CASE(next_outside_table),
-	UNIT_CASE(head_outside_ring),
-	UNIT_CASE(addresses_that_wrap),
-	UNIT_CASE(lengths_near_4g),
-	UNIT_CASE(sum_of_lengths_wraps_32_bits),
-	UNIT_CASE(oversize_and_runts),
-	UNIT_CASE(chain_of_16_mib),
-	UNIT_CASE(chain_of_256_single_bytes),
-	UNIT_CASE(buffer_across_adjacent_regions),
-	UNIT_CASE(buffer_ends_on_last_byte),
-	UNIT_CASE(header_in_pieces),
-	UNIT_CASE(indirect_table_of_bad_size_or_place),
-	UNIT_CASE(indirect_in_indirect),
-	UNIT_CASE(indirect_with_next),
-	UNIT_CASE(indirect_next_outside_or_loop),
-	UNIT_CASE(indirect_not_negotiated),
-	UNIT_CASE(unaligned_indirect_tables),
-	UNIT_CASE(indirect_longer_than_ring),
-	UNIT_CASE(batches_of_longest_chains),
-	UNIT_CASE(transmit_buffer_for_writing),
-	UNIT_CASE(avail_index_jumps),
-	UNIT_CASE(receive_across_adjacent_regions),
-	UNIT_CASE(receive_buffer_ends_on_last_byte),
-	UNIT_CASE(receive_header_in_single_bytes),
-	UNIT_CASE(receive_malformed_buffers),
-	UNIT_CASE(receive_never_writes_read_only_buffer),
-	UNIT_CASE(receive_head_outside_ring),
-	UNIT_CASE(receive_buffers_of_0_1_12_13_bytes),
-	UNIT_CASE(receive_too_small_without_merging),
-	UNIT_CASE(receive_into_own_rings),
-	UNIT_CASE(descriptor_rewritten_while_read),
-	UNIT_CASE(table_rewritten_while_read),
-	UNIT_CASE(header_is_a_private_copy),
-	UNIT_CASE(notify_by_flag),
-	UNIT_CASE(notify_by_event_index),
-	UNIT_CASE(kicks_are_suppressed),
+    UNIT_CASE(loop_of_length_zero),
+    UNIT_CASE(loop_of_two),
+    UNIT_CASE(loop_of_one_byte),
+    UNIT_CASE(next_outside_table),
+    UNIT_CASE(head_outside_ring),
+    UNIT_CASE(addresses_that_wrap),
+    UNIT_CASE(lengths_near_4g),
+    UNIT_CASE(sum_of_lengths_wraps_32_bits),
+    UNIT_CASE(oversize_and_runts),
+    UNIT_CASE(chain_of_16_mib),
+    UNIT_CASE(chain_of_256_single_bytes),
+    UNIT_CASE(buffer_across_adjacent_regions),
+    UNIT_CASE(buffer_ends_on_last_byte),
+    UNIT_CASE(header_in_pieces),
+    UNIT_CASE(indirect_table_of_bad_size_or_place),
+    UNIT_CASE(indirect_in_indirect),
+    UNIT_CASE(indirect_with_next),
+    UNIT_CASE(indirect_next_outside_or_loop),
+    UNIT_CASE(indirect_not_negotiated),
+    UNIT_CASE(unaligned_indirect_tables),
+    UNIT_CASE(indirect_longer_than_ring),
+    UNIT_CASE(batches_of_longest_chains),
+    UNIT_CASE(transmit_buffer_for_writing),
+    UNIT_CASE(avail_index_jumps),
+    UNIT_CASE(receive_across_adjacent_regions),
+    UNIT_CASE(receive_buffer_ends_on_last_byte),
+    UNIT_CASE(receive_header_in_single_bytes),
+    UNIT_CASE(receive_malformed_buffers),
+    UNIT_CASE(receive_never_writes_read_only_buffer),
+    UNIT_CASE(receive_head_outside_ring),
+    UNIT_CASE(receive_buffers_of_0_1_12_13_bytes),
+    UNIT_CASE(receive_too_small_without_merging),
+    UNIT_CASE(receive_into_own_rings),
+    UNIT_CASE(descriptor_rewritten_while_read),
+    UNIT_CASE(table_rewritten_while_read),
+    UNIT_CASE(header_is_a_private_copy),
+    UNIT_CASE(notify_by_flag),
+    UNIT_CASE(notify_by_event_index),
+    UNIT_CASE(kicks_are_suppressed),
 };
 UNIT_MAIN("split_hostile", cases)
