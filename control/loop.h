@@ -44,7 +44,7 @@ int loop_run(struct loop *loop);
  */
 int loop_run_once(struct loop *loop, int timeout_ms);
 
-/* Makes loop_run() return after the running callback. */
+/* Makes loop_run() return after the callbacks of this round; before it runs: at once. */
 void loop_stop(struct loop *loop);
 
 /*

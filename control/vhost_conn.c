@@ -58,15 +58,27 @@ static void fds_close(struct vu_fds *fds)
 		close(fds->fd[--fds->count]);
 }
 
-/* Always false, for `return conn_over(...)`. */
-static bool conn_over(struct vhost_conn *c, const char *reason)
+/* Always false, for `return conn_over(...)`. `fault`: the front-end broke a rule. */
+static bool conn_end(struct vhost_conn *c, bool fault, const char *reason)
 {
 	loop_remove(c->source);
 	c->source = NULL;
 	loop_timer_stop(c->timer);
 	fds_close(&c->fds);
-	c->config.closed(c->config.ctx, reason);
+	c->config.closed(c->config.ctx, fault, reason);
 	return false;
+}
+
+static bool conn_over(struct vhost_conn *c, const char *reason)
+{
+	return conn_end(c, true, reason);
+}
+
+static bool conn_hung_up(struct vhost_conn *c)
+{
+	if (c->have)
+		return conn_over(c, "the front-end hung up in the middle of a message");
+	return conn_end(c, false, "the front-end hung up");
 }
 
 /* ---- writing ---- */
@@ -177,8 +189,7 @@ static enum fill conn_fill(struct vhost_conn *c)
 			return FILL_OVER;
 		}
 		if (n == 0) {
-			conn_over(c, c->have ? "the front-end hung up in the middle of a message"
-					     : "the front-end hung up");
+			conn_hung_up(c);
 			return FILL_OVER;
 		}
 		if (!fds_fit) {

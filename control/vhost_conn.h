@@ -15,9 +15,10 @@ struct vhost_conn;
 
 /*
  * The connection is over and does nothing more; the owner calls vhost_conn_destroy(), which it
- * may do from within. `reason` is valid during the call.
+ * may do from within. `fault`: the front-end broke a rule, it did not just hang up. `reason` is
+ * valid during the call.
  */
-typedef void vhost_conn_closed_fn(void *ctx, const char *reason);
+typedef void vhost_conn_closed_fn(void *ctx, bool fault, const char *reason);
 
 struct vhost_conn_config {
 	struct loop *loop;

@@ -104,11 +104,12 @@ static void detach(struct vhost_user *vu)
 		loop_timer_set(vu->retry, vu->retry_ms, 0);
 }
 
-static void conn_closed(void *ctx, const char *reason)
+static void conn_closed(void *ctx, bool fault, const char *reason)
 {
 	struct vhost_user *vu = ctx;
 
-	log_limited(LOG_LEVEL_INFO, AREA, "port %s: connection closed: %s", port_name(vu), reason);
+	log_limited(fault ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, AREA, "port %s: connection closed: %s",
+		    port_name(vu), reason);
 	detach(vu);
 }
 
@@ -136,7 +137,7 @@ static void admit(struct vhost_user *vu, int fd)
 	int err;
 
 	if (vu->conn && vhost_conn_is_dead(vu->conn))
-		conn_closed(vu, "the front-end hung up");
+		conn_closed(vu, false, "the front-end hung up");
 	if (vu->conn) {
 		log_limited(LOG_LEVEL_WARN, AREA,
 			    "port %s: turned away a second front-end on %s; one is connected",

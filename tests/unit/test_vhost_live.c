@@ -78,6 +78,7 @@ static void attach(struct world *w, int i, bool event_idx)
 {
 	struct guest_config config = guest_config_default();
 
+	config.protocol |= FEATURE(13); /* RESET_DEVICE */
 	if (event_idx)
 		config.features |= FEATURE(VIRTIO_F_EVENT_IDX);
 	config.interrupts = event_idx;
@@ -255,6 +256,22 @@ static void restart_receiver(struct world *w)
 	restart(w, B, RX, &w->guest[B].pair[0].rx);
 }
 
+/* RESET_OWNER and RESET_DEVICE under traffic, then a set-up on the same connection. */
+static void reset_sender(struct world *w)
+{
+	const uint32_t request = w->sent & 1 ? VU_RESET_OWNER : VU_RESET_DEVICE;
+	struct frontend *fe = &w->guest[A].fe;
+	struct guest_ring *ring[] = {&w->guest[A].pair[0].rx, &w->guest[A].pair[0].tx};
+
+	CU_ASSERT_EQUAL(frontend_set(fe, request, NULL, 0, NULL, 0), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint32_t base = guest_ring_raw_used_idx(ring[i]);
+
+		CU_ASSERT_EQUAL(frontend_start_ring(fe, i, ring[i], base), 0);
+		CU_ASSERT_EQUAL(frontend_set_ring(fe, VU_SET_VRING_ENABLE, i, 1), 0);
+	}
+}
+
 static void blink(struct world *w, int i, uint32_t ring)
 {
 	CU_ASSERT_EQUAL(frontend_set_ring(&w->guest[i].fe, VU_SET_VRING_ENABLE, ring, 0), 0);
@@ -275,7 +292,6 @@ static void disable_receiver(struct world *w)
 static void run_with(void (*change)(struct world *w), bool event_idx, bool lossless)
 {
 	struct world w;
-	uint32_t received;
 
 	world_open(&w, event_idx);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -288,8 +304,7 @@ static void run_with(void (*change)(struct world *w), bool event_idx, bool lossl
 			settle(&w);
 	}
 	settle(&w);
-	received = w.received;
-	CU_ASSERT(received > ROUNDS);
+	CU_ASSERT(w.received > ROUNDS);
 	if (lossless)
 		CU_ASSERT_EQUAL(dropped(&w), 0);
 	world_close(&w);
@@ -321,6 +336,11 @@ static void stop_and_start_of_the_receiver(void)
 	run_with(restart_receiver, true, false);
 }
 
+static void reset_of_the_sender(void)
+{
+	run_with(reset_sender, false, true);
+}
+
 static void disabling_the_sender(void)
 {
 	run_with(disable_sender, true, true);
@@ -337,6 +357,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(call_descriptor),
     UNIT_CASE(stop_and_start_of_the_sender),
     UNIT_CASE(stop_and_start_of_the_receiver),
+    UNIT_CASE(reset_of_the_sender),
     UNIT_CASE(disabling_the_sender),
     UNIT_CASE(disabling_the_receiver),
 };
