@@ -31,9 +31,7 @@
 
 #define FAST_BATCH     32u
 #define FAST_FRAME_MAX 1536u
-#define FAST_WRITTEN                                                                               \
-	80u /* bytes of each transmit buffer written per frame: 12 + 64, rounded up                \
-	     */
+#define FAST_WRITTEN   80u /* of each transmit buffer per frame: 12 + 64, rounded up */
 
 enum fast_kind { FAST_REALISTIC, FAST_LIGHT };
 
