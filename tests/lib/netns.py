@@ -57,6 +57,7 @@ class Netns:
         self.directory = os.path.join(proc.tmpdir(), f"netns-{name}")
         self.scratch = self.directory
         self.ip = None  # set by veth()
+        self.processes = []
         os.makedirs(self.directory, exist_ok=True)
         self.holder = proc.Process(["sleep", "infinity"], os.path.join(self.directory, "holder"),
                                    unshare_flags=CLONE_NEWNET)
@@ -71,7 +72,9 @@ class Netns:
 
     def spawn(self, cmd, **kw):
         log = os.path.join(self.directory, f"{os.path.basename(cmd[0])}-{time.monotonic_ns()}")
-        return proc.Process(self.enter() + cmd, log, **kw)
+        process = proc.Process(self.enter() + cmd, log, **kw)
+        self.processes.append(process)
+        return process
 
     # The words that traffic.py uses; a Guest has the same.
 
@@ -110,6 +113,8 @@ class Netns:
         return sock
 
     def close(self):
+        for process in self.processes:
+            process.kill()
         self.holder.kill()
 
 

@@ -32,6 +32,8 @@ class Commands(harness.Case):
 
     def tearDown(self):
         self.switch.check_alive()
+        for port in self.switch.json("port show"):
+            self.switch.ctl(f"port del {port['name']}")
 
     def refused(self, *words, status=1):
         done = self.switch.try_ctl(*words)
@@ -138,7 +140,7 @@ class Commands(harness.Case):
         self.assertEqual(len(self.switch.json("fdb show")), 1)  # pinned ones stay
         self.switch.ctl("fdb del 02:00:00:00:00:aa")
         self.assertEqual(self.switch.json("fdb show"), [])
-        self.refused("fdb add 01:00:5e:00:00:01 f")
+        self.refused("fdb add 01:00:5e:00:00:01 f", status=2)
         self.switch.ctl("fdb add 02:00:00:00:00:bb f")
         self.switch.ctl("port del f")
         self.assertEqual(self.switch.json("fdb show"), [])
@@ -244,7 +246,7 @@ class Start(harness.Case):
         second.log_path += ".second"
         second.launch()
         self.assertEqual(second.process.wait(10), 1)
-        self.assertIn("control.sock", second.log())
+        self.assertIn("another xvswitchd", second.log())
         first.ctl("version")
         # Another run directory, the same guest socket.
         third = daemon.Daemon("third").start()
