@@ -88,6 +88,7 @@ class Guest:
         os.makedirs(self.directory, exist_ok=True)
         self.qemu = None
         self.serial = None
+        self._listener = None
         self._buffer = b""
         self._number = 0
 
@@ -105,7 +106,7 @@ class Guest:
                 "-object", "memory-backend-memfd,id=mem,size=256M,share=on", "-m", "256M",
                 "-display", "none", "-monitor", "none", "-nodefaults",
                 "-serial", f"file:{self.console_path}",
-                "-serial", f"unix:{self._serial_path},server=on,wait=off",
+                "-serial", f"unix:{self._serial_path}",
                 *back,
                 "-device", f"virtio-net-pci,netdev=n0,mac={self.mac},mq=on,vectors={vectors},"
                            "romfile=",
@@ -122,14 +123,17 @@ class Guest:
 
     def start(self):
         """
-        Starts QEMU; boot() or wait_ready() waits for the guest. The serial port is connected
-        at once: what the guest writes before that would be lost.
+        Starts QEMU; boot() or wait_ready() waits for the guest. QEMU connects its serial port to
+        us, not the other way round: what the guest writes before there is a connection is lost.
         """
         if os.path.exists(self._serial_path):
             os.unlink(self._serial_path)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self._serial_path)
+        self._listener.listen()
+        self._listener.settimeout(0.5)
         self.qemu = proc.Process(self._command(), os.path.join(self.directory, "qemu.log"),
                                  cpus=proc.other_cpus())
-        self._connect(10)
         return self
 
     def boot(self, timeout=60):
@@ -139,6 +143,7 @@ class Guest:
 
     def wait_ready(self, timeout=60):
         """The guest's init has come to its command loop."""
+        self._accept(timeout)
         self._read_until(b"@ready", timeout)
 
     def reboot(self, timeout=60):
@@ -156,20 +161,20 @@ class Guest:
 
     # ---- commands ----
 
-    def _connect(self, timeout):
-        sock = socket.socket(socket.AF_UNIX)
-
-        def try_connect():
+    def _accept(self, timeout):
+        """QEMU's serial port. With a socket of the switch's that is not there yet, QEMU waits."""
+        deadline = time.monotonic() + timeout
+        while self.serial is None:
             if not self.qemu.alive():
                 raise proc.Failure(f"QEMU of guest {self.name} ended: {self.qemu.log()[-2000:]}")
+            if time.monotonic() > deadline:
+                raise proc.Failure(f"guest {self.name}: QEMU does not start within {timeout} s")
             try:
-                sock.connect(self._serial_path)
-                return True
-            except OSError:
-                return False
-        proc.until(f"guest {self.name}: QEMU opens its serial port", try_connect, timeout)
-        sock.settimeout(0.5)
-        self.serial = sock
+                self.serial = self._listener.accept()[0]
+            except TimeoutError:
+                continue
+        self.serial.settimeout(0.5)
+        self._listener.close()
         self._buffer = b""
 
     def _read_until(self, start, timeout):
