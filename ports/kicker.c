@@ -159,18 +159,22 @@ static void kicker_serve(struct kicker *k, struct kick *kick)
 		sched_yield();
 }
 
-static void kicker_sleep(struct kicker *k)
+/* Sleeps until there is work; returns some that came just before, if any. */
+static struct kick *kicker_sleep(struct kicker *k)
 {
+	struct kick *kick;
 	eventfd_t value;
 
-	store_relaxed(&k->sleeping, 1);
+	store_relaxed(&k->sleeping, 1u);
 	/* Pairs with the fence in kicker_wake(). */
 	fence_full();
-	if (rte_ring_empty(k->ring) && !load_relaxed(&k->stop)) {
+	kick = ptr_ring_pop(k->ring);
+	if (!kick && !load_relaxed(&k->stop)) {
 		counter_add(&k->stats.sleeps, 1);
 		eventfd_read(k->eventfd, &value);
 	}
-	store_relaxed(&k->sleeping, 0);
+	store_relaxed(&k->sleeping, 0u);
+	return kick;
 }
 
 static void *kicker_run(void *arg)
@@ -181,16 +185,16 @@ static void *kicker_run(void *arg)
 	pthread_setname_np(pthread_self(), "xvs-kicker");
 	while (!load_acquire(&k->stop)) {
 		struct kick *kick = ptr_ring_pop(k->ring);
+		const bool idle = !kick && clock_ticks() - idle_since > k->spin_ticks;
 
-		if (kick) {
+		if (idle)
+			kick = kicker_sleep(k);
+		if (kick)
 			kicker_serve(k, kick);
+		if (kick || idle)
 			idle_since = clock_ticks();
-		} else if (clock_ticks() - idle_since > k->spin_ticks) {
-			kicker_sleep(k);
-			idle_since = clock_ticks();
-		} else {
+		else
 			cpu_relax();
-		}
 	}
 	return NULL;
 }
