@@ -48,6 +48,9 @@ def step(title):
     print(f"  {title:<58}", end="", flush=True)
     try:
         yield notes.append
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        raise
     except BaseException:
         print("FAILED", flush=True)
         raise
@@ -58,7 +61,7 @@ def show(switch, words):
     """Runs xvsctl and shows command and output, as an operator sees them."""
     print(f"\n$ xvsctl {words}")
     for line in switch.ctl(words).rstrip("\n").split("\n"):
-        print(f"  {line}")
+        print(f"  {line}".rstrip())
     sys.stdout.flush()
 
 
@@ -69,8 +72,7 @@ def start_switch():
     switch = daemon.Daemon("demo")
     with step("Start xvswitchd"):
         switch.start()
-    for words in (f"port add a vhost-user {switch.path('a.sock')}",
-                  f"port add b vhost-user {switch.path('b.sock')}",
+    for words in ("port add a vhost-user a.sock", "port add b vhost-user b.sock",
                   "port add uplink af-xdp xv0"):
         with step(f"$ xvsctl {words}"):
             switch.ctl(words)
@@ -123,8 +125,8 @@ def show_rate(switch):
             switch.stats("d")["tx_packets"] - first_d["tx_packets"]
         worker = switch.json("worker show")[0]["last_second"]
         note(f"{frames / seconds / 1e6:.1f} million frames per second")
-    print(f"  {'':<58}the worker spends {worker['cycles_per_packet']:.0f} cycles on each; "
-          "the rest waits for the guests")
+    print(f"  {'':<58}the worker: {worker['cycles_per_packet']:.0f} cycles for each, "
+          f"{worker['busy_share']:.0%} busy")
     show(switch, "worker show")
     guests.command("stop")
     guests.quit()
@@ -166,6 +168,9 @@ def main():
     except proc.Skip as e:
         proc.warn(f"\ndemo cannot run on this machine: {e}")
         sys.exit(1)
+    except KeyboardInterrupt:
+        proc.warn("\ndemo interrupted; cleaning up")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

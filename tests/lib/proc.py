@@ -13,8 +13,10 @@ Rules that the rest relies on:
 
 import atexit
 import ctypes
+import glob
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,11 +77,18 @@ _tmp = None
 
 
 def tmpdir():
-    """A directory of this program, removed at its end. Short: socket paths end at 107 bytes."""
+    """
+    A directory of this program, removed at its end; one that a program left behind when it was
+    killed goes with the next. Short: socket paths end at 107 bytes.
+    """
     global _tmp
     if _tmp is None:
-        _tmp = tempfile.mkdtemp(prefix="xvs-")
-        on_exit(lambda: subprocess.run(["rm", "-rf", _tmp], check=False))
+        for stale in glob.glob(os.path.join(tempfile.gettempdir(), "xvs-*-*")):
+            pid = os.path.basename(stale).split("-")[1]
+            if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+                shutil.rmtree(stale, ignore_errors=True)
+        _tmp = tempfile.mkdtemp(prefix=f"xvs-{os.getpid()}-")
+        on_exit(shutil.rmtree, _tmp, True)
     return _tmp
 
 
