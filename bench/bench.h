@@ -104,7 +104,11 @@ enum mode { MODE_UNKNOWN, MODE_SMT, MODE_NEAR, MODE_NEAR_SHARED, MODE_FAR, MODE_
 #define MODES 6
 const char *mode_name(enum mode mode);
 
-#define SMT_BELOW  100 /* ticks from core to core, one way */
+/*
+ * Ticks from core to core, one way. Seen here: 50-120 between hyper-threads of one core (rates are
+ * the same over all of that range), 150-180 within a cache complex, 530-720 across.
+ */
+#define SMT_BELOW  130
 #define NEAR_BELOW 300
 
 struct probe;
