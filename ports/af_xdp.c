@@ -540,27 +540,32 @@ void af_xdp_link_changed(struct port *p)
 /* ---- the port ---- */
 
 /*
- * Frames that do not fit a chunk mostly come from a veth peer with segmentation offload. Native
- * mode makes the kernel turn that off, generic mode does not, and the peer may be in a namespace
- * where we cannot: TCP is then slow to the point of standing still, and somebody must be told why.
+ * Two traps that only the other end of a veth pair, often in a namespace that we cannot enter, can
+ * be freed of. Segmentation offload: native mode makes the kernel switch it off, generic mode does
+ * not, and TCP is slow to the point of standing still. VLAN tag insertion: the kernel leaves the
+ * tag beside the frame, XDP does not see it, and the frame arrives untagged.
  */
 static void af_xdp_warning(const struct af_xdp *a, struct port_info *out)
 {
 	uint64_t value[STAT_COUNT] = {0};
 
 	add_current_stats(a, value);
-	if (a->active && a->dev.rx_queues > a->port.nqueues)
-		snprintf(out->warning, sizeof(out->warning),
-			 "%u of %u receive queues of %s are served; frames on the others go to the "
-			 "host (xdp_passed)",
-			 a->port.nqueues, a->dev.rx_queues, a->device);
-	else if (value[STAT_OVERSIZE])
+	if (value[STAT_OVERSIZE])
 		snprintf(
 		    out->warning, sizeof(out->warning),
 		    "too long frames were dropped (xdp_oversize): for a veth, run at its other "
 		    "end: ethtool -K DEVICE tso off gso off; for a NIC: ethtool -K %s gro off lro "
 		    "off",
 		    a->device);
+	else if (a->active && a->dev.rx_queues > a->port.nqueues)
+		snprintf(out->warning, sizeof(out->warning),
+			 "%u of %u receive queues of %s are served; frames on the others go to the "
+			 "host (xdp_passed)",
+			 a->port.nqueues, a->dev.rx_queues, a->device);
+	else if (a->active && a->dev.veth)
+		snprintf(out->warning, sizeof(out->warning),
+			 "if the other end of this veth sends tagged frames, run there: ethtool -K "
+			 "DEVICE txvlan off; else they arrive without their tag");
 }
 
 static void af_xdp_info(const struct port *p, struct port_info *out)

@@ -57,17 +57,17 @@ static int ethtool_ioctl(int fd, const char *name, void *command)
 	return device_ioctl(fd, SIOCETHTOOL, name, &ifr);
 }
 
-static bool is_software(int fd, const char *name)
+static void get_driver(int fd, const char *name, struct netdev_info *out)
 {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 
 	if (ethtool_ioctl(fd, name, &info))
-		return false;
+		return;
+	out->veth = strncmp(info.driver, "veth", sizeof(info.driver)) == 0;
 	for (size_t i = 0; i < ARRAY_LEN(software_drivers); i++) {
 		if (!strncmp(info.driver, software_drivers[i], sizeof(info.driver)))
-			return true;
+			out->software = true;
 	}
-	return false;
 }
 
 static void get_queues(int fd, const char *name, struct netdev_info *out)
@@ -101,7 +101,7 @@ static int get_all(int fd, const char *name, struct netdev_info *out)
 		return err;
 	out->up = ifr.ifr_flags & IFF_UP;
 	out->running = ifr.ifr_flags & IFF_RUNNING;
-	out->software = is_software(fd, name);
+	get_driver(fd, name, out);
 	get_queues(fd, name, out);
 	return 0;
 }

@@ -17,6 +17,7 @@ struct netdev_info {
 	bool running;     /* has a carrier */
 	/* The kernel leaves frames of such a device unfinished: partial checksums. */
 	bool software;
+	bool veth;              /* one end of a pair; the other may be in another namespace */
 	unsigned int queues;    /* that can both receive and send, at least 1 */
 	unsigned int rx_queues; /* that receive, at least 1 */
 };
