@@ -11,11 +11,11 @@
 
 #include <stdint.h>
 
-#define load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
-#define load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define load_relaxed(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
+#define load_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-#define fence_full() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define fence_full()        __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 /*
  * Counter with one writing thread: a plain add for the writer, readable at any time by

@@ -9,16 +9,15 @@
 
 #define CACHE_LINE 64
 
-#define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE)))
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define CACHE_ALIGNED          __attribute__((aligned(CACHE_LINE)))
+#define likely(x)              __builtin_expect(!!(x), 1)
+#define unlikely(x)            __builtin_expect(!!(x), 0)
+#define ARRAY_LEN(a)           (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* DPDK's headers have one of their own, which they leave out when it is already there. */
 #undef container_of
-#define container_of(ptr, type, member)                                                            \
-	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))

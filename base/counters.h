@@ -50,14 +50,14 @@ enum port_counter {
 #define X(id, name, help) CTR_##id,
 	PORT_COUNTERS(X)
 #undef X
-		CTR_COUNT
+	    CTR_COUNT
 };
 
 enum drop_reason {
 #define X(id, dir, name, help) DROP_##id,
 	DROP_REASONS(X)
 #undef X
-		DROP_COUNT
+	    DROP_COUNT
 };
 
 /* worker: one writer; readable by all with load_relaxed() */

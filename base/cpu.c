@@ -5,6 +5,8 @@
  * Parsing is strict: a list that is not wholly understood is refused, because a worker that
  * runs on a CPU that nobody meant is harder to find than a start that fails. Whether a CPU
  * exists is left to the kernel, which says so in cpu_pin(). Control thread only.
+ *
+ * Rejected: libnuma's parser, which accepts what it does not understand as "all".
  */
 #include "base/cpu.h"
 

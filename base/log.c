@@ -21,7 +21,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES   1024
 #define LINES_PER_SECOND 10
 
 static const char *const level_name[] = {

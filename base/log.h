@@ -36,8 +36,8 @@ void log_write_limited(struct log_limit *limit, enum log_level level, const char
 		       const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 #define log_error(area, ...) log_write(LOG_LEVEL_ERROR, area, __VA_ARGS__)
-#define log_warn(area, ...) log_write(LOG_LEVEL_WARN, area, __VA_ARGS__)
-#define log_info(area, ...) log_write(LOG_LEVEL_INFO, area, __VA_ARGS__)
+#define log_warn(area, ...)  log_write(LOG_LEVEL_WARN, area, __VA_ARGS__)
+#define log_info(area, ...)  log_write(LOG_LEVEL_INFO, area, __VA_ARGS__)
 #define log_debug(area, ...) log_write(LOG_LEVEL_DEBUG, area, __VA_ARGS__)
 
 #define log_limited(level, area, ...)                                                              \

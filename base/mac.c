@@ -3,7 +3,10 @@
  * Ethernet addresses: text and number forms.
  *
  * Parsing accepts exactly six groups of one or two hex digits with one kind of separator, so
- * that a typing error never turns into another valid address. Pure functions, any thread.
+ * that a typing error never turns into another valid address. Rejected: ether_aton(), which stops
+ * at the first strange character and calls the rest a success.
+ *
+ * Pure functions, any thread.
  */
 #include "base/mac.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAC_LEN 6
+#define MAC_LEN       6
 #define MAC_TEXT_SIZE 18 /* "02:00:00:00:00:0a" with its NUL */
 
 struct mac {

@@ -230,7 +230,7 @@ int kicker_create(struct kicker **out, int cpu)
 	if (!k)
 		return -ENOMEM;
 	*k = (struct kicker){.spin_ticks = clock_ticks_per_second() * SPIN_US / 1000000};
-	k->ring = ptr_ring_create(KICKER_KICKS_MAX, RING_F_SC_DEQ);
+	k->ring = ptr_ring_create(KICKER_KICKS_MAX, PTR_RING_MP | PTR_RING_SC);
 	k->eventfd = eventfd(0, EFD_CLOEXEC);
 	err = !k->ring ? -ENOMEM : k->eventfd < 0 ? -errno : kicker_start(k);
 	if (err) {

@@ -27,9 +27,9 @@
 #include "base/counters.h"
 #include "ring/batch.h"
 
-#define PORT_NAME_MAX 31
-#define PORT_ID_MAX 1024 /* ports of one switch; ids are 0..PORT_ID_MAX-1 */
-#define PORT_ID_NONE UINT16_MAX
+#define PORT_NAME_MAX   31
+#define PORT_ID_MAX     1024 /* ports of one switch; ids are 0..PORT_ID_MAX-1 */
+#define PORT_ID_NONE    UINT16_MAX
 #define PORT_QUEUES_MAX 64 /* queue pairs of one port */
 
 struct port;
@@ -72,7 +72,8 @@ struct txq_ops {
 	 */
 	unsigned int (*put)(struct txq *q, struct pkt *const pkt[], unsigned int n,
 			    struct port_counters *c);
-	/* Makes what was put visible and notifies at most once. Once per touched queue and round. */
+	/* Makes what was put visible and notifies at most once. Once per touched queue and round.
+	 */
 	void (*flush)(struct txq *q, struct port_counters *c);
 };
 
@@ -92,13 +93,13 @@ enum port_state { PORT_DOWN, PORT_UP };
 #define PORT_INFO_FEATURES 64
 struct port_info {
 	enum port_state state;
-	char reason[160];   /* why not up, and what to do; empty when up */
-	char warning[200];  /* a trap that costs speed or traffic; empty when none */
-	const char *mode;   /* af-xdp: "zero-copy", "native", "generic"; vhost-user: "server"... */
-	char where[128];    /* socket path or device */
+	char reason[160];  /* why not up, and what to do; empty when up */
+	char warning[200]; /* a trap that costs speed or traffic; empty when none */
+	const char *mode;  /* af-xdp: "zero-copy", "native", "generic"; vhost-user: "server"... */
+	char where[128];   /* socket path or device */
 	const char *feature[PORT_INFO_FEATURES]; /* negotiated features by name */
 	unsigned int nfeatures;
-	unsigned int nqueues; /* queue pairs configured */
+	unsigned int nqueues;              /* queue pairs configured */
 	uint32_t rx_ring[PORT_QUEUES_MAX]; /* ring sizes, 0 = not set up; rx as in rxq */
 	uint32_t tx_ring[PORT_QUEUES_MAX];
 };

@@ -56,7 +56,7 @@ static struct rte_ring *free_ring_create(uint32_t chunks)
 	if (size < 0)
 		return NULL;
 	ring = aligned_alloc(CACHE_LINE, (size_t)size);
-	if (ring && rte_ring_init(ring, "umem", count, 0)) {
+	if (ring && rte_ring_init(ring, "umem", count, RING_F_MP_RTS_ENQ | RING_F_MC_RTS_DEQ)) {
 		free(ring);
 		return NULL;
 	}

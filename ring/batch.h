@@ -20,12 +20,12 @@
 #include "base/copy.h"
 
 #define BATCH_MAX 32 /* frames in a batch */
-#define PKT_HDR 32   /* bytes of the private copy */
+#define PKT_HDR   32 /* bytes of the private copy */
 /* Segments behind the first of all frames of a batch; a longer chain ends the batch early. */
 #define BATCH_SEGS 1536
 
 #define ETH_HDR_LEN 14u
-#define FRAME_MIN ETH_HDR_LEN
+#define FRAME_MIN   ETH_HDR_LEN
 /* Largest frame, in bytes: 65535 of IP behind an Ethernet header with one VLAN tag. */
 #define FRAME_MAX (65535u + 18u)
 
@@ -36,8 +36,8 @@
  * instead of being copied, but only to one output; the switch knows the number of outputs and
  * grants it, an AF_XDP output that uses the grant says so, and rxq done leaves that chunk alone.
  */
-#define PKT_KEEP 0u        /* set by pkt_set(): outputs must copy */
-#define PKT_CONSUMED 1u    /* set by the output: the chunk is its now */
+#define PKT_KEEP        0u /* set by pkt_set(): outputs must copy */
+#define PKT_CONSUMED    1u /* set by the output: the chunk is its now */
 #define PKT_MAY_CONSUME 2u /* set by the switch: this frame goes to one output, once */
 
 struct pkt_seg {

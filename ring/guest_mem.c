@@ -8,8 +8,8 @@
  * at their own page size; nothing is populated or locked, since an overcommitted guest must stay
  * that way, and guest memory is kept out of core dumps.
  *
- * Workers only translate. The order of regions is the front-end's; QEMU sends the large ones where a
- * linear search finds them soon, and each virtqueue remembers its last hit, so that the search is
+ * Workers only translate. The order of regions is the front-end's; QEMU sends the large ones where
+ * a linear search finds them soon, and each virtqueue remembers its last hit, so that the search is
  * rare. With hundreds of regions (memory hot-plug) a sorted array would pay; measured when offered.
  *
  * A region is not merged with an adjacent one even if both come from one file, because they may be
@@ -162,7 +162,8 @@ int guest_mem_create(struct guest_mem **out, const struct guest_mem_slot *slot, 
 	if (!mem)
 		return -ENOMEM;
 	for (; mem->nregions < n; mem->nregions++) {
-		err = map_region(&mem->region[mem->nregions], &slot[mem->nregions], &mem->hole, why);
+		err =
+		    map_region(&mem->region[mem->nregions], &slot[mem->nregions], &mem->hole, why);
 		if (err) {
 			guest_mem_destroy(mem);
 			return err;

@@ -26,8 +26,8 @@
 
 /* One region as a front-end announces it. All in bytes. */
 struct guest_mem_slot {
-	uint64_t gpa;    /* guest-physical address */
-	uint64_t uva;    /* address in the front-end's process */
+	uint64_t gpa; /* guest-physical address */
+	uint64_t uva; /* address in the front-end's process */
 	uint64_t size;
 	uint64_t offset; /* of the region in the file */
 	int fd;          /* stays the caller's; -1 is refused */

@@ -11,16 +11,16 @@
  *
  * Batches run in phases - heads, descriptors, payload - and each phase prefetches for the next, so
  * that the cache misses of up to 32 frames overlap. The phases know only the common shape: a frame
- * in one descriptor. Everything else (chains, indirect tables, small buffers, region borders) leaves
- * through chain_next() to code that is careful before it is fast.
+ * in one descriptor. Everything else (chains, indirect tables, small buffers, region borders)
+ * leaves through chain_next() to code that is careful before it is fast.
  *
  * Trust: a head number beyond the ring or an index that jumps further than the ring is long breaks
  * the queue (vq->fault). Anything wrong inside a chain costs that chain: it is returned with length
  * 0 and counted. Every walk is bounded by vq->chain_max or VQ_CHAIN_MAX links.
  *
- * A malformed receive chain also costs the frame that was about to be stored: all heads gathered for
- * it are returned empty. Putting single heads back would let a guest make us look at the same bad
- * heads again and again.
+ * A malformed receive chain also costs the frame that was about to be stored: all heads gathered
+ * for it are returned empty. Putting single heads back would let a guest make us look at the same
+ * bad heads again and again.
  *
  * Rejected: reading the transmit header. Without negotiated offloads it must be zero (5.1.6.2), so
  * looking at it could only cost a line.
@@ -109,8 +109,8 @@ static unsigned int heads_available(struct vq *vq, unsigned int want)
 static unsigned int heads_read(struct vq *vq, uint16_t *head, unsigned int skip, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
-		head[i] =
-		    load_relaxed(&vq->avail->ring[(uint16_t)(vq->next_avail + skip + i) & vq->mask]);
+		head[i] = load_relaxed(
+		    &vq->avail->ring[(uint16_t)(vq->next_avail + skip + i) & vq->mask]);
 		if (unlikely(head[i] >= vq->size)) {
 			vq_break(vq, VQ_FAULT_HEAD);
 			return i;
@@ -182,7 +182,8 @@ bool vq_need_notify(struct vq *vq)
 {
 	const uint16_t old = vq->notified_at;
 
-	/* Pairs with the driver's fence between asking for an interrupt and re-checking used->idx. */
+	/* Pairs with the driver's fence between asking for an interrupt and re-checking used->idx.
+	 */
 	fence_full();
 	if (!vq->event_idx)
 		return !(load_relaxed(&vq->avail->flags) & VRING_AVAIL_F_NO_INTERRUPT);
@@ -254,7 +255,7 @@ static enum chain_step chain_next(struct chain *c, const struct guest_mem *mem, 
 		c->left--;
 		/* Byte arithmetic: guests may leave indirect tables unaligned. */
 		*d = desc_copy((const struct vring_desc *)(const void *)((const uint8_t *)c->table +
-									  c->next * sizeof(*d)));
+									 c->next * sizeof(*d)));
 		if (!(d->flags & VRING_DESC_F_INDIRECT))
 			break;
 		if (!chain_enter_indirect(c, d, mem, hint))
@@ -480,7 +481,7 @@ static unsigned int put_fast(struct vq *vq, const struct guest_mem *mem, struct 
 
 /* Buffers gathered for one frame: pieces of guest memory, and the heads they belong to. */
 #define GATHER_PIECES 2048
-#define GATHER_HEADS 1024
+#define GATHER_HEADS  1024
 
 struct gather {
 	uint32_t capacity; /* bytes in all pieces, cut off at `need` */

@@ -13,26 +13,26 @@
 #endif
 
 /* Feature bits (virtio 1.2, 5.1.3 and 6; vhost-user's own bits 26 and 30). */
-#define VIRTIO_NET_F_CSUM 0
-#define VIRTIO_NET_F_GUEST_CSUM 1
-#define VIRTIO_NET_F_MRG_RXBUF 15
-#define VIRTIO_NET_F_STATUS 16
-#define VIRTIO_NET_F_CTRL_VQ 17
-#define VIRTIO_NET_F_GUEST_ANNOUNCE 21
-#define VIRTIO_NET_F_MQ 22
-#define VHOST_F_LOG_ALL 26
-#define VIRTIO_F_ANY_LAYOUT 27
-#define VIRTIO_F_INDIRECT_DESC 28
-#define VIRTIO_F_EVENT_IDX 29
+#define VIRTIO_NET_F_CSUM              0
+#define VIRTIO_NET_F_GUEST_CSUM        1
+#define VIRTIO_NET_F_MRG_RXBUF         15
+#define VIRTIO_NET_F_STATUS            16
+#define VIRTIO_NET_F_CTRL_VQ           17
+#define VIRTIO_NET_F_GUEST_ANNOUNCE    21
+#define VIRTIO_NET_F_MQ                22
+#define VHOST_F_LOG_ALL                26
+#define VIRTIO_F_ANY_LAYOUT            27
+#define VIRTIO_F_INDIRECT_DESC         28
+#define VIRTIO_F_EVENT_IDX             29
 #define VHOST_USER_F_PROTOCOL_FEATURES 30
-#define VIRTIO_F_VERSION_1 32
-#define VIRTIO_F_RING_PACKED 34
+#define VIRTIO_F_VERSION_1             32
+#define VIRTIO_F_RING_PACKED           34
 
 #define FEATURE(bit) (UINT64_C(1) << (bit))
 
 /* 2.7.5 The virtqueue descriptor table */
-#define VRING_DESC_F_NEXT 1
-#define VRING_DESC_F_WRITE 2
+#define VRING_DESC_F_NEXT     1
+#define VRING_DESC_F_WRITE    2
 #define VRING_DESC_F_INDIRECT 4
 
 struct vring_desc {

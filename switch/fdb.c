@@ -18,7 +18,8 @@
  * Writers hold the lock. A refresh of the sighting time is the one change made without it, by
  * compare-and-swap: it can only lose against another change, never undo one.
  *
- * When both buckets are full the entry not seen for the longest time is replaced, never a static one.
+ * When both buckets are full the entry not seen for the longest time is replaced, never a static
+ * one.
  *
  * Rejected: rte_hash (needs the EAL's allocator, an order of magnitude more memory traffic per
  * lookup), and per-worker tables (each address would have to be learned by each worker, and floods
@@ -34,10 +35,10 @@
 
 #include "base/atomic.h"
 
-#define WAYS 4u
+#define WAYS         4u
 #define CAPACITY_MIN 64u
 #define CAPACITY_MAX (1u << 20)
-#define AGE_CHUNK 64u /* buckets swept under one hold of the lock */
+#define AGE_CHUNK    64u /* buckets swept under one hold of the lock */
 
 struct slot {
 	uint64_t key;
@@ -68,7 +69,7 @@ struct fdb {
 
 /* The port is stored plus one, so that fresh zero pages are an empty table. */
 #define VALUE_STATIC (UINT64_C(1) << 16)
-#define EMPTY UINT64_C(0)
+#define EMPTY        UINT64_C(0)
 
 _Static_assert((uint16_t)(PORT_ID_NONE + 1) == 0, "an empty value reads as PORT_ID_NONE");
 

@@ -8,8 +8,8 @@
  *
  * When the free list is empty frame_copy() fails and the caller drops with a counter. Since each
  * output queue adds as many chunks as its backlog may hold, that only happens for frames in the
- * hands of workers at that moment. Rejected: one allocation per frame, which would need a lock and a
- * system call in a worker.
+ * hands of workers at that moment. Rejected: one allocation per frame, which would need a lock and
+ * a system call in a worker.
  */
 #include "switch/frame_pool.h"
 
@@ -40,7 +40,7 @@ int frame_pool_create(struct frame_pool **out)
 
 	if (!pool)
 		return -ENOMEM;
-	pool->free = ptr_ring_create(POOL_CHUNKS_MAX, 0);
+	pool->free = ptr_ring_create(POOL_CHUNKS_MAX, PTR_RING_MP | PTR_RING_MC);
 	if (!pool->free) {
 		free(pool);
 		return -ENOMEM;

@@ -9,9 +9,9 @@
  * whoever gets the lock then drains. Frames that stay because the receiver is full are retried in
  * later rounds by the worker that left them.
  *
- * Order: frames of one sender reach outq_send() in order, on one worker. Direct puts happen only when
- * the backlog is empty under the lock, and drains take the oldest first, so that a later frame never
- * overtakes an earlier one.
+ * Order: frames of one sender reach outq_send() in order, on one worker. Direct puts happen only
+ * when the backlog is empty under the lock, and drains take the oldest first, so that a later frame
+ * never overtakes an earlier one.
  *
  * Congestion. A receiver that is slower than its senders would keep the backlog full for ever, and
  * each frame would be copied twice and come late. So once a backlog has overflowed the queue is
@@ -111,8 +111,7 @@ static bool drain_batch(struct outq *oq, struct port_counters *c, struct batch *
 {
 	struct frame *frame[BATCH_MAX];
 	struct pkt *pkt[BATCH_MAX];
-	const unsigned int n =
-	    rte_ring_dequeue_burst_start(oq->backlog, (void **)frame, BATCH_MAX, NULL);
+	const unsigned int n = ptr_ring_look(oq->backlog, (void **)frame, BATCH_MAX);
 	unsigned int done;
 
 	batch_reset(scratch);
@@ -121,7 +120,7 @@ static bool drain_batch(struct outq *oq, struct port_counters *c, struct batch *
 		frame_to_pkt(frame[i], pkt[i], scratch);
 	}
 	done = oq->txq->ops->put(oq->txq, pkt, n, c);
-	rte_ring_dequeue_finish(oq->backlog, done);
+	ptr_ring_remove(oq->backlog, done);
 	for (unsigned int i = 0; i < done; i++) {
 		release(oq, frame_chunks(frame[i]->len));
 		frame_free(oq->pool, frame[i]);
@@ -210,7 +209,7 @@ int outq_create(struct outq **out, struct txq *txq, struct frame_pool *pool)
 	memset(oq, 0, sizeof(*oq));
 	oq->txq = txq;
 	oq->pool = pool;
-	oq->backlog = ptr_ring_create(OUTQ_BACKLOG, RING_F_SC_DEQ);
+	oq->backlog = ptr_ring_create(OUTQ_BACKLOG, PTR_RING_MP | PTR_RING_SC);
 	err = oq->backlog ? frame_pool_reserve(pool, OUTQ_BACKLOG) : -ENOMEM;
 	if (err) {
 		ptr_ring_destroy(oq->backlog);

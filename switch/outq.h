@@ -4,8 +4,8 @@
  *
  * Direct when empty: a worker that gets the try-lock and finds the backlog empty copies frames
  * straight into the receiver's ring. Otherwise (lock taken by another worker, older frames waiting,
- * ring full for the moment, queue paused) frames are copied to the backlog, in order. A full backlog
- * drops with a counter. Nobody ever waits or spins.
+ * ring full for the moment, queue paused) frames are copied to the backlog, in order. A full
+ * backlog drops with a counter. Nobody ever waits or spins.
  *
  * Hand-off of the transmit queue: whoever holds the lock may touch txq and the backlog's consumer
  * end. A worker takes the lock with its first frame of a round and keeps it until outq_end() at the

@@ -16,14 +16,14 @@
 #include "switch/outq.h"
 
 #define WORKERS_MAX 32
-#define SLOT_NONE UINT16_MAX
+#define SLOT_NONE   UINT16_MAX
 
 /* One transmit queue of an output. */
 struct topo_txq {
 	struct outq *oq;
-	uint16_t index;   /* place in the worker's per-queue state: 0..topology.ntxq-1 */
+	uint16_t index; /* place in the worker's per-queue state: 0..topology.ntxq-1 */
 	uint16_t port_id;
-	bool paused;      /* frames wait, the queue is not touched */
+	bool paused; /* frames wait, the queue is not touched */
 };
 
 /* A port that frames can be sent to. */
@@ -60,8 +60,8 @@ struct topology {
 /* What a topology is built from: one attached port. */
 struct topo_source {
 	struct port *port;
-	struct outq *const *outq;     /* port->nqueues of them */
-	const int8_t *rxq_worker;     /* worker of each running receive queue */
+	struct outq *const *outq; /* port->nqueues of them */
+	const int8_t *rxq_worker; /* worker of each running receive queue */
 };
 
 /* NULL: no memory. */

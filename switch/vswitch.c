@@ -11,16 +11,16 @@
  *        may have used the old one
  *     4. free the old topology; what is no longer in the new one is control's alone
  *
- * A receive queue stays with the worker it was given to until it stops: a queue that moved within one
- * publication could be polled by its old and new worker at the same time.
+ * A receive queue stays with the worker it was given to until it stops: a queue that moved within
+ * one publication could be polled by its old and new worker at the same time.
  *
  * Counters of a port are summed over the workers. A port id may have been used before; what its
  * predecessors counted is remembered at add time and subtracted. Frames that are purged with a port
  * are counted by the control thread in its own set of counters.
  *
- * Memory: everything per port is allocated here and freed when the port goes. When there is no memory
- * for a topology, an empty one that was made at start is published instead: nothing is forwarded, but
- * step 4 holds and queues may be freed. vswitch_tick() tries again.
+ * Memory: everything per port is allocated here and freed when the port goes. When there is no
+ * memory for a topology, an empty one that was made at start is published instead: nothing is
+ * forwarded, but step 4 holds and queues may be freed. vswitch_tick() tries again.
  */
 #include "switch/vswitch.h"
 
@@ -38,7 +38,7 @@
 #include "switch/worker.h"
 
 #define FDB_CAPACITY_DEFAULT 65536u
-#define WORKER_NONE (-1)
+#define WORKER_NONE          (-1)
 
 /* A port and what the switch keeps for it. */
 struct attachment {
@@ -375,8 +375,8 @@ static int start_workers(struct vswitch *sw, const struct vswitch_config *config
 		return -EINVAL;
 	while (sw->nworkers < cpus->count) {
 		struct worker **w = &sw->worker[sw->nworkers];
-		const int err = worker_create(w, &sw->shared, sw->nworkers,
-					      cpus->cpu[sw->nworkers], config->pin);
+		const int err = worker_create(w, &sw->shared, sw->nworkers, cpus->cpu[sw->nworkers],
+					      config->pin);
 
 		if (*w)
 			sw->nworkers++;

@@ -20,23 +20,23 @@ struct vswitch;
 #define SWITCH_QUEUES_MAX 4096 /* queue pairs of all ports together */
 
 struct vswitch_config {
-	struct cpu_list worker_cpus;  /* one worker per CPU, 1..WORKERS_MAX */
-	bool pin;                     /* false only in tests */
-	uint32_t fdb_capacity;        /* 0 = 65536 */
-	uint64_t fdb_seed;            /* 0 = random */
-	uint32_t ageing;              /* seconds; 0 = FDB_AGEING_DEFAULT */
+	struct cpu_list worker_cpus; /* one worker per CPU, 1..WORKERS_MAX */
+	bool pin;                    /* false only in tests */
+	uint32_t fdb_capacity;       /* 0 = 65536 */
+	uint64_t fdb_seed;           /* 0 = random */
+	uint32_t ageing;             /* seconds; 0 = FDB_AGEING_DEFAULT */
 };
 
 /* Since start, as measured by the worker itself. Ticks: see base/clock.h. */
 struct worker_info {
 	unsigned int cpu;
-	unsigned int nrxq;        /* receive queues it polls */
+	unsigned int nrxq; /* receive queues it polls */
 	uint64_t rounds;
-	uint64_t polls;           /* queue polls */
-	uint64_t busy_polls;      /* polls that found frames */
-	uint64_t packets;         /* frames taken in */
-	uint64_t busy_ticks;      /* ticks of rounds that found frames */
-	uint64_t ticks;           /* ticks since start */
+	uint64_t polls;      /* queue polls */
+	uint64_t busy_polls; /* polls that found frames */
+	uint64_t packets;    /* frames taken in */
+	uint64_t busy_ticks; /* ticks of rounds that found frames */
+	uint64_t ticks;      /* ticks since start */
 };
 
 /* Starts the workers with an empty topology. Returns 0 or a negative errno. */

@@ -383,8 +383,8 @@ static void *worker_main(void *arg)
 int worker_create(struct worker **out, struct worker_shared *shared, unsigned int id,
 		  unsigned int cpu, bool pin)
 {
-	struct worker *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct worker *w =
+	    mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char name[16];
 	int err;
 

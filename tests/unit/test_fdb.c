@@ -16,7 +16,7 @@
 #include "base/atomic.h"
 #include "unit/unit.h"
 
-#define MACS 512
+#define MACS  512
 #define STEPS 200000
 
 struct model {

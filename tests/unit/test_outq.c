@@ -15,7 +15,7 @@
 #include "base/cpu.h"
 #include "unit/unit.h"
 
-#define SENDERS 3
+#define SENDERS    3
 #define PER_SENDER 100000u
 
 struct sink {

@@ -3,11 +3,11 @@
  * Workers, control thread and guests in one process, for the thread sanitizer above all.
  *
  * The test's main thread is the control thread: it runs the loop with real vhost-user sockets and a
- * switch with two workers. Two guest threads connect to them as front-ends, exchange numbered frames,
- * and do to the control thread what guests do: new memory tables while frames flow, new call
- * descriptors, stopped and restarted queues, disconnect and reconnect. What is asserted is what a
- * switch must hold under all of that: numbers never go back, contents are intact, and every frame that
- * a guest handed over is accounted for.
+ * switch with two workers. Two guest threads connect to them as front-ends, exchange numbered
+ * frames, and do to the control thread what guests do: new memory tables while frames flow, new
+ * call descriptors, stopped and restarted queues, disconnect and reconnect. What is asserted is
+ * what a switch must hold under all of that: numbers never go back, contents are intact, and every
+ * frame that a guest handed over is accounted for.
  */
 #include <pthread.h>
 #include <string.h>
@@ -23,11 +23,11 @@
 #include "switch/vswitch.h"
 #include "unit/unit.h"
 
-#define GUESTS 2
-#define FRAME_LEN 200u
-#define ROUNDS 60u
+#define GUESTS           2
+#define FRAME_LEN        200u
+#define ROUNDS           60u
 #define FRAMES_PER_ROUND 64u
-#define DEADLINE_NS UINT64_C(40000000000)
+#define DEADLINE_NS      UINT64_C(40000000000)
 
 struct player {
 	unsigned int id;
@@ -55,8 +55,9 @@ struct bench {
 
 static void make_frame(uint8_t *frame, unsigned int from, uint32_t number)
 {
-	const uint8_t head[14] = {2,    0, 0, 0, 0, (uint8_t)(0x0b - from), 2, 0, 0, 0, 0,
-				  (uint8_t)(0x0a + from), 0x88, 0xb5};
+	const uint8_t head[14] = {2,    0,   0, 0, 0, (uint8_t)(0x0b - from),
+				  2,    0,   0, 0, 0, (uint8_t)(0x0a + from),
+				  0x88, 0xb5};
 
 	memcpy(frame, head, sizeof(head));
 	memcpy(frame + 14, &number, sizeof(number));
@@ -234,8 +235,8 @@ static void check_accounts(struct bench *b)
 		CU_ASSERT(to->received > 0 && to->received <= from->sent);
 		vswitch_port_counters(b->sw, b->port[i], &c);
 		CU_ASSERT_EQUAL(c.value[CTR_RX_PACKETS] + counters_rx_dropped(&c), from->sent);
-		printf("guest %u: %u sent, %llu accepted, %u received by the other\n", i, from->sent,
-		       (unsigned long long)c.value[CTR_RX_PACKETS], to->received);
+		printf("guest %u: %u sent, %llu accepted, %u received by the other\n", i,
+		       from->sent, (unsigned long long)c.value[CTR_RX_PACKETS], to->received);
 	}
 }
 

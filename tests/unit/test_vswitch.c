@@ -17,7 +17,7 @@
 #include "unit/unit.h"
 
 #define DEADLINE_NS UINT64_C(10000000000)
-#define NPORTS 3
+#define NPORTS      3
 
 struct fixture {
 	struct vswitch *sw;
@@ -154,9 +154,8 @@ static void never_back_to_the_source(void)
 
 static void group_and_zero_sources_are_dropped(void)
 {
-	static const uint8_t bad[3][6] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-					  {0x01, 0x00, 0x5e, 0x00, 0x00, 0x01},
-					  {0}};
+	static const uint8_t bad[3][6] = {
+	    {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x01, 0x00, 0x5e, 0x00, 0x00, 0x01}, {0}};
 	struct fixture f;
 	struct port_counters c;
 	struct fdb_stats stats;
