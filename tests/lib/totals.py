@@ -22,7 +22,7 @@ def main(reports):
     passed = failed = skipped = 0
     for report in reports:
         if not os.path.exists(report):
-            print(f"FAILED: no report {report}")
+            print(f"FAILED: {os.path.dirname(report)}: not built, or its tests did not run")
             failed += 1
             continue
         for case in ET.parse(report).getroot().iter("testcase"):
