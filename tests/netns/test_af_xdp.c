@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "bpf/xdp_prog.h"
 #include "ports/af_xdp.h"
@@ -213,7 +214,10 @@ static bool put_all(struct port *p, struct pkt *const pkt[], unsigned int n)
 
 	while (sent < n && clock_ns() < deadline) {
 		sent += q->ops->put(q, pkt + sent, n - sent, &counters);
-		q->ops->flush(q, &counters);
+		if (q->ops->flush(q, &counters)) {
+			fence_full();
+			q->ops->notify(q, &counters);
+		}
 	}
 	return sent == n;
 }
