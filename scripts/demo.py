@@ -136,10 +136,10 @@ def show_rate(switch):
 
 def demo():
     start = time.monotonic()
-    netns.isolate()
     with step("Kernel and initramfs for the guests"):
         image.ensure()
         guest.accelerator()
+    netns.isolate()  # from here on the machine's own network is out of reach
     print(PICTURE)
     switch, remote = start_switch()
     a, b = start_guests(switch)

@@ -190,7 +190,8 @@ class Generic(Forwarding, harness.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.b.background("timeout 5 busybox nc -l -p 4001 >/dev/null")
+        # Its input must stay open: at its end nc would close before the sender has begun.
+        cls.b.background("sleep 5 | timeout 5 busybox nc -l -p 4001 >/dev/null")
         proc.until("nc listens", lambda: cls.b.try_sh(
             "busybox netstat -ltn | grep -q ':4001 '")[0] == 0)
         cls.a.background(f"dd if=/dev/zero bs=1M count=1 | timeout 5 busybox nc {cls.b.ip} 4001")
