@@ -78,6 +78,10 @@ class Daemon:
         with open(self.log_path, errors="replace") as f:
             return f.read()
 
+    def descriptors(self):
+        """How many files it has open; one more or less while an xvsctl comes or goes."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def check_alive(self):
         if not self.process.alive():
             raise proc.Failure(f"xvswitchd died with {self.process.popen.returncode}:\n"

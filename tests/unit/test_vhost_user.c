@@ -24,10 +24,11 @@
 
 #define PAIRS              2
 #define F_PROTOCOL         FEATURE(VHOST_USER_F_PROTOCOL_FEATURES)
-#define F_BASIC            (FEATURE(VIRTIO_F_VERSION_1) | FEATURE(VIRTIO_NET_F_MRG_RXBUF) | F_PROTOCOL)
 #define P_ALL              (FEATURE(0) | FEATURE(3) | FEATURE(13))
 #define PARTIAL_TIMEOUT_MS 150
 #define RETRY_TEST_MS      20
+
+#define F_BASIC (FEATURE(VIRTIO_F_VERSION_1) | FEATURE(VIRTIO_NET_F_MRG_RXBUF) | F_PROTOCOL)
 
 struct device {
 	struct loop *loop;
