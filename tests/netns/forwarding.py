@@ -83,7 +83,7 @@ class Forwarding:
         """UDP with a partial checksum of the veth peer arrives (iperf3 counts datagrams)."""
         end = self.iperf3("-u", "-b", "20M", "-l", "1200")["sum"]
         self.assertGreater(end["packets"], 500)
-        self.assertLess(end["lost_percent"], 2)
+        self.assertLess(end["lost_percent"], 20)  # bad checksums would be all of them
 
     def send_and_receive(self, frames):
         """Sends raw frames from a; returns those that did not arrive at b as they are."""
