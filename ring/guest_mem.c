@@ -8,6 +8,12 @@
  * at their own page size; nothing is populated or locked, since an overcommitted guest must stay
  * that way, and guest memory is kept out of core dumps.
  *
+ * Only files that are memory are mapped: memfd, tmpfs, hugetlbfs. A page of any other file comes
+ * from a file system that can take its time, and on FUSE that is a program of the front-end's
+ * choice: the worker that touches the page would wait for it, and all ports with the worker. The
+ * question is put to the kernel's memory files alone (F_GET_SEALS), because already fstat() on such
+ * a descriptor may wait.
+ *
  * Workers only translate. The order of regions is the front-end's; QEMU sends the large ones where
  * a linear search finds them soon, and each virtqueue remembers its last hit, so that the search is
  * rare. With hundreds of regions (memory hot-plug) a sorted array would pay; measured when offered.
@@ -18,6 +24,7 @@
 #include "ring/guest_mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -96,12 +103,14 @@ static int check_file(const struct guest_mem_slot *s, const char **why)
 {
 	struct stat st;
 
-	if (fstat(s->fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode)) {
-		*why = "memory region's descriptor is not a file in memory";
+	/* Fails for all but regular files on tmpfs (and so memfds) and hugetlbfs. */
+	if (fcntl(s->fd, F_GET_SEALS) < 0) {
+		*why = "memory region's descriptor is not a file in memory (memfd, tmpfs or "
+		       "hugetlbfs)";
 		return -EINVAL;
 	}
+	if (fstat(s->fd, &st))
+		return -errno;
 	if ((uint64_t)st.st_size < s->offset + s->size) {
 		*why = "memory region's file is shorter than the region";
 		return -ENXIO;

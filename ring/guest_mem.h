@@ -60,6 +60,7 @@ struct guest_mem {
  *   -EINVAL   no slots, size 0, an address range that wraps or overlaps another
  *   -E2BIG    more than GUEST_MEM_REGIONS_MAX slots
  *   -EBADF    slot without a file descriptor
+ *   -EINVAL   also: the descriptor is no file on tmpfs (memfd) or hugetlbfs
  *   -ENXIO    file shorter than offset + size
  *   -ENOMEM, -EACCES, ... from mmap(2)
  */

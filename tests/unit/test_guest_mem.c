@@ -4,6 +4,7 @@
  * borders between regions, and files that are shorter than announced or shrink later.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -241,6 +242,23 @@ static void refuses_short_file(void)
 	close(fd);
 }
 
+/* Only files that are memory: the pages of others come from somebody who can take his time. */
+static void refuses_other_files(void)
+{
+	int pipe_fd[2];
+	struct guest_mem_slot s =
+	    slot_at(0, SIZE, PAGE, open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+
+	CU_ASSERT_FATAL(s.fd >= 0);
+	refused(&s, 1, -EINVAL);
+	close(s.fd);
+	CU_ASSERT_EQUAL_FATAL(pipe2(pipe_fd, O_CLOEXEC), 0);
+	s.fd = pipe_fd[0];
+	refused(&s, 1, -EINVAL);
+	close(pipe_fd[0]);
+	close(pipe_fd[1]);
+}
+
 /* The second of two regions fails: the first must not stay mapped. */
 static void failure_leaves_nothing(void)
 {
@@ -301,6 +319,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(refuses_nonsense),
     UNIT_CASE(refuses_overlap),
     UNIT_CASE(refuses_short_file),
+    UNIT_CASE(refuses_other_files),
     UNIT_CASE(failure_leaves_nothing),
     UNIT_CASE(destroy_unmaps),
     UNIT_CASE(hole_becomes_zeros),
