@@ -37,17 +37,13 @@
 #include "ports/vhost.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
-
-/* How often a blocking call descriptor is emptied, to wake a worker that sleeps in it. */
-#define DRAIN_ROUNDS 16
+#include "ports/event_fd.h"
 
 enum ring_enable {
 	ENABLE_DEFAULT, /* as the protocol feature bit says */
@@ -436,36 +432,14 @@ static void fd_drop(int *fd)
 	*fd = -1;
 }
 
-static bool fd_is_eventfd(int fd)
-{
-	static const char want[] = "anon_inode:[eventfd]";
-	char path[40], target[sizeof(want)];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, target, sizeof(target));
-	return n == (ssize_t)sizeof(want) - 1 && memcmp(target, want, (size_t)n) == 0;
-}
-
-static bool fd_is_blocking(int fd)
-{
-	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
-}
-
-static int fd_set_nonblocking(int fd)
-{
-	const int flags = fcntl(fd, F_GETFL);
-
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
-}
-
 /* 0, or -EBADF; then fd is closed. */
 static int fd_accept_eventfd(int fd)
 {
-	if (fd < 0 || (fd_is_eventfd(fd) && !fd_set_nonblocking(fd)))
-		return 0;
-	close(fd);
-	return -EBADF;
+	const int err = fd < 0 ? 0 : event_fd_check(fd);
+
+	if (err)
+		close(fd);
+	return err;
 }
 
 /* ---- control: the front-end's wishes ---- */
@@ -663,7 +637,7 @@ int vhost_ring_set_call(struct vhost_port *v, uint32_t ring, int fd)
 	fd_drop(&r->call_fd);
 	r->call_fd = fd;
 	if (r->live)
-		ring_signal(fd);
+		event_fd_signal(fd);
 	rings_update(v);
 	return 0;
 }
@@ -711,18 +685,6 @@ int vhost_ring_stop(struct vhost_port *v, uint32_t ring, uint32_t *base)
 
 /* ---- control: faults ---- */
 
-/* A worker may sleep in this descriptor: wake it, and keep it from doing so again. */
-static void call_unblock(int fd)
-{
-	uint64_t value;
-
-	if (fd_set_nonblocking(fd))
-		return;
-	for (int i = 0; i < DRAIN_ROUNDS; i++)
-		if (read(fd, &value, sizeof(value)) < 0)
-			return;
-}
-
 /* What is wrong with a live ring, or NULL. */
 static const char *ring_fault(const struct vhost_port *v, const struct vhost_ring *r)
 {
@@ -733,8 +695,8 @@ static const char *ring_fault(const struct vhost_port *v, const struct vhost_rin
 		return vq_fault_text(fault);
 	if (guest_mem_has_hole(v->mem))
 		return "the front-end cut a piece off the file behind guest memory";
-	if (r->call_fd >= 0 && fd_is_blocking(r->call_fd)) {
-		call_unblock(r->call_fd);
+	if (r->call_fd >= 0 && event_fd_is_blocking(r->call_fd)) {
+		event_fd_unblock(r->call_fd);
 		return "the front-end made the call descriptor blocking";
 	}
 	return NULL;
@@ -752,7 +714,7 @@ const char *vhost_check_faults(struct vhost_port *v)
 			continue;
 		ring_halt(v, r);
 		r->trouble = fault;
-		ring_signal(r->err_fd);
+		event_fd_signal(r->err_fd);
 		if (!found)
 			snprintf(v->found, sizeof(v->found), "ring %u broke: %s", i, fault);
 		found = v->found;

@@ -613,6 +613,25 @@ static void call_must_be_an_eventfd(void)
 	close(pipe_fd[1]);
 }
 
+/* A front-end that makes our signal sleep stops nobody: without the mend this test never ends. */
+static void signals_never_sleep(void)
+{
+	const int full = eventfd(0, EFD_CLOEXEC);
+	struct fixture f;
+
+	open_port(&f);
+	bring_up(&f, F_BASIC);
+	CU_ASSERT_EQUAL(vhost_ring_set_err(f.v, TX, dup(full)), 0);
+	CU_ASSERT_EQUAL(write(full, &(uint64_t){UINT64_MAX - 1}, 8), 8);
+	CU_ASSERT_EQUAL(fcntl(full, F_SETFL, fcntl(full, F_GETFL) & ~O_NONBLOCK), 0);
+	guest_ring_raw_avail_idx(&f.ring[TX], 5000);
+	poll_queue(&f);
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NOT_NULL(strstr(info(&f).warning, "jumped"));
+	close_port(&f);
+	close(full);
+}
+
 static void memory_file_cut(void)
 {
 	struct fixture f;
@@ -663,6 +682,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(features_offered_and_fixed),
     UNIT_CASE(call_exchange),
     UNIT_CASE(call_must_be_an_eventfd),
+    UNIT_CASE(signals_never_sleep),
     UNIT_CASE(memory_file_cut),
     UNIT_CASE(too_small_buffers_are_counted),
 };
