@@ -3,9 +3,8 @@
  * vhost-user messages, as QEMU's docs/interop/vhost-user.rst describes them.
  *
  * Pure functions without state: everything they look at is a private copy of what the front-end
- * sent, so that checking and using see the same bytes. They serve the control thread, the unit
- * tests and the fuzzer alike. Nothing is allocated; no descriptor is closed here, vu_fds stays
- * the caller's.
+ * sent, so that checking and using see the same bytes. Nothing is allocated; no descriptor is
+ * closed here, vu_fds stays the caller's.
  *
  * The rules of each request are one row of VU_REQUESTS. A request that is not in the table is
  * refused, whether the specification knows it or not: there is no path that depends on a number
