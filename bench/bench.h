@@ -32,7 +32,7 @@ struct target {
 
 struct options {
 	const struct scenario *scenario;
-	unsigned int size[SIZES_MAX]; /* bytes per frame, without FCS */
+	unsigned int size[SIZES_MAX]; /* bytes per frame, without FCS; FAST_IMIX: a mix */
 	unsigned int nsizes;
 	double seconds; /* per system and size */
 	unsigned int slice_ms;
@@ -154,6 +154,10 @@ int slices_run(struct slices *out, struct bench_system *s, const struct options 
 void report_rates(const struct options *o, const struct slices *s, unsigned int size,
 		  json_t *results);
 int report_json(json_t *results);
+/* How a frame size and the kind of guests are called in results. */
+const char *size_name(unsigned int size); /* valid until the next call */
+json_t *size_json(unsigned int size);
+const char *generator_name(const struct options *o);
 double median_of(double *v, unsigned int n); /* sorts v */
 double quantile_of(const double *sorted, unsigned int n, double q);
 

@@ -31,8 +31,13 @@ static bool opt_size(struct options *o, const char *text)
 	strcpy(copy, text);
 	o->nsizes = 0;
 	for (char *t = strtok_r(copy, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
-		if (o->nsizes == SIZES_MAX ||
-		    !number(t, 60, FAST_FRAME_MAX - 12, &o->size[o->nsizes++]))
+		unsigned int *size = &o->size[o->nsizes];
+
+		if (o->nsizes++ == SIZES_MAX)
+			return false;
+		if (strcmp(t, "imix") == 0)
+			*size = FAST_IMIX;
+		else if (!number(t, 60, FAST_FRAME_MAX - 12, size))
 			return false;
 	}
 	return o->nsizes > 0;
@@ -174,7 +179,7 @@ static const struct row {
 	bool (*parse)(struct options *o, const char *text);
 	const char *help;
 } rows[] = {
-    {"size", "N[,N...]", opt_size, "frame sizes without FCS (64)"},
+    {"size", "N[,N...]", opt_size, "frame sizes without FCS, or imix (64)"},
     {"seconds", "S", opt_seconds, "time per system and size (3)"},
     {"slice", "MS", opt_slice, "length of a slice (50)"},
     {"both-ways", NULL, opt_both_ways, "traffic in both directions"},

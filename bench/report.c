@@ -79,13 +79,33 @@ static struct summary summarize(const struct slices *s, unsigned int system, enu
 	return sum;
 }
 
+const char *size_name(unsigned int size)
+{
+	static char text[16];
+
+	if (size == FAST_IMIX)
+		return "imix";
+	snprintf(text, sizeof(text), "%u", size);
+	return text;
+}
+
+json_t *size_json(unsigned int size)
+{
+	return size == FAST_IMIX ? json_string("imix") : json_integer(size);
+}
+
+const char *generator_name(const struct options *o)
+{
+	return o->light ? "xvs-bench-light" : "xvs-bench";
+}
+
 static void print_row(const struct options *o, const char *name, enum mode mode, unsigned int size,
 		      const struct summary *sum, double ratio)
 {
 	if (o->json)
 		return;
-	printf("%-12s %5u %-11s %8.2f %7.0f %6.2f %6.0f%% %8.0f %5.0f%% %6.0f %6u\n", name, size,
-	       mode_name(mode), sum->value,
+	printf("%-12s %5s %-11s %8.2f %7.0f %6.2f %6.0f%% %8.0f %5.0f%% %6.0f %6u\n", name,
+	       size_name(size), mode_name(mode), sum->value,
 	       (double)clock_ticks_per_second() / 1e6 / (sum->value > 0 ? sum->value : 1), ratio,
 	       sum->spread * 100, sum->gen_cost, sum->gen_busy * 100, sum->distance, sum->n);
 }
@@ -97,12 +117,12 @@ static json_t *row(const struct options *o, const char *name, enum mode mode, un
 	    sum->value > 0 ? (double)clock_ticks_per_second() / 1e6 / sum->value : 0;
 
 	return json_pack(
-	    "{s:s, s:s, s:i, s:s, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}",
-	    "system", name, "scenario", o->scenario->name, "size", (int)size, "ring", "split",
-	    "generator", o->light ? "light" : "realistic", "mode", mode_name(mode), "both_ways",
-	    o->both_ways, "pairs", (int)o->pairs, "mpps", sum->value, "cycles_per_packet", cycles,
-	    "ratio", ratio, "spread", sum->spread, "generator_cycles_per_packet", sum->gen_cost,
-	    "generator_busy", sum->gen_busy, "core_distance", sum->distance, "slices", (int)sum->n);
+	    "{s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}",
+	    "system", name, "scenario", o->scenario->name, "size", size_json(size), "ring", "split",
+	    "generator", generator_name(o), "mode", mode_name(mode), "both_ways", o->both_ways,
+	    "pairs", (int)o->pairs, "mpps", sum->value, "cycles_per_packet", cycles, "ratio", ratio,
+	    "spread", sum->spread, "generator_cycles_per_packet", sum->gen_cost, "generator_busy",
+	    sum->gen_busy, "core_distance", sum->distance, "slices", (int)sum->n);
 }
 
 static void print_head(const struct options *o)

@@ -106,13 +106,14 @@ static void report(const struct options *o, unsigned int system, enum mode mode,
 	p99 = quantile_of(t->us, t->n, 0.99);
 	p999 = quantile_of(t->us, t->n, 0.999);
 	if (!o->json)
-		printf("%-12s %5u %-11s %8.2f %8.2f %8.2f %9u\n", o->target[system].name,
-		       o->size[0], mode_name(mode), p50, p99, p999, t->n);
-	json_array_append_new(
-	    results, json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:f, s:f, s:f, s:i}", "system",
-			       o->target[system].name, "scenario", "rr", "size", (int)o->size[0],
-			       "ring", "split", "generator", "realistic", "mode", mode_name(mode),
-			       "p50_us", p50, "p99_us", p99, "p999_us", p999, "trips", (int)t->n));
+		printf("%-12s %5s %-11s %8.2f %8.2f %8.2f %9u\n", o->target[system].name,
+		       size_name(o->size[0]), mode_name(mode), p50, p99, p999, t->n);
+	json_array_append_new(results,
+			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:f, s:f, s:f, s:i}",
+					"system", o->target[system].name, "scenario", "rr", "size",
+					size_json(o->size[0]), "ring", "split", "generator",
+					generator_name(o), "mode", mode_name(mode), "p50_us", p50,
+					"p99_us", p99, "p999_us", p999, "trips", (int)t->n));
 	free(t->us);
 	t->us = NULL;
 	t->n = 0;

@@ -62,14 +62,24 @@ static int guest_up(struct bench_system *s, unsigned int i, const struct options
 	return guest_attach(&s->guest[i], s->target->path[i]);
 }
 
+static void *aligned_zalloc(size_t size)
+{
+	void *p = aligned_alloc(CACHE_LINE, size);
+
+	if (p)
+		memset(p, 0, size);
+	return p;
+}
+
 static int take_rings(struct bench_system *s, unsigned int i)
 {
-	s->tx[i] = aligned_alloc(CACHE_LINE, s->npairs * sizeof(struct fast_tx));
-	s->rx[i] = aligned_alloc(CACHE_LINE, s->npairs * sizeof(struct fast_rx));
+	s->tx[i] = aligned_zalloc(s->npairs * sizeof(struct fast_tx));
+	s->rx[i] = aligned_zalloc(s->npairs * sizeof(struct fast_rx));
 	if (!s->tx[i] || !s->rx[i])
 		return -ENOMEM;
 	for (unsigned int q = 0; q < s->npairs; q++) {
-		fast_tx_init(&s->tx[i][q], &s->guest[i], q);
+		if (fast_tx_init(&s->tx[i][q], &s->guest[i], q))
+			return -ENOMEM;
 		fast_rx_init(&s->rx[i][q], &s->guest[i], q);
 	}
 	return 0;

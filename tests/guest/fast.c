@@ -6,6 +6,7 @@
  * buffers keep the places that the guest gave them; all descriptors are filled once here, so
  * that a light driver never has to write one again.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static void fill_avail(struct vring_avail *avail, uint32_t size, uint16_t from)
 			      (uint16_t)((from + i) & (size - 1)));
 }
 
-void fast_tx_init(struct fast_tx *q, struct guest *g, unsigned int pair)
+int fast_tx_init(struct fast_tx *q, struct guest *g, unsigned int pair)
 {
 	struct guest_ring *r = &g->pair[pair].tx;
 	const uint32_t size = r->config.size;
@@ -38,17 +39,25 @@ void fast_tx_init(struct fast_tx *q, struct guest *g, unsigned int pair)
 	q->size = (uint16_t)size;
 	q->mask = (uint16_t)(size - 1);
 	q->free = calloc(size, sizeof(*q->free));
+	q->length = calloc(size, sizeof(*q->length));
+	if (!q->free || !q->length) {
+		fast_tx_fini(q);
+		return -ENOMEM;
+	}
 	q->avail_next = r->avail_next;
 	q->used_seen = r->used_seen;
-	for (uint32_t i = 0; q->free && i < size; i++)
+	for (uint32_t i = 0; i < size; i++)
 		q->free[i] = (uint16_t)i;
 	fill_avail(q->avail, size, q->avail_next);
+	return 0;
 }
 
 void fast_tx_fini(struct fast_tx *q)
 {
 	free(q->free);
+	free(q->length);
 	q->free = NULL;
+	q->length = NULL;
 }
 
 void fast_rx_init(struct fast_rx *q, struct guest *g, unsigned int pair)
@@ -73,24 +82,36 @@ void fast_rx_init(struct fast_rx *q, struct guest *g, unsigned int pair)
 	q->used_cached = r->used_seen;
 }
 
+/*
+ * Length of the frames of head i. A period of twelve is 7 small, 4 middle and 1 large: 28:16:4.
+ */
+static uint32_t imix(uint32_t i)
+{
+	static const uint16_t length[12] = {64, 570, 64, 64, 570, 64, 64, 570, 64, 1518, 570, 64};
+
+	return length[i % ARRAY_LEN(length)];
+}
+
 void fast_tx_set_frame(struct fast_tx *q, const struct mac *dst, const struct mac *src,
 		       uint32_t len)
 {
 	uint8_t *frame = q->frame + q->hdr_len;
 
-	q->frame_len = MIN(len, FAST_FRAME_MAX - q->hdr_len);
 	memset(q->frame, 0, sizeof(q->frame));
 	memcpy(frame, dst->octet, MAC_LEN);
 	memcpy(frame + MAC_LEN, src->octet, MAC_LEN);
 	frame[12] = TEST_TYPE >> 8;
 	frame[13] = TEST_TYPE & 0xff;
-	for (uint32_t i = 14; i < q->frame_len; i++)
+	for (uint32_t i = 14; i < sizeof(q->frame) - q->hdr_len; i++)
 		frame[i] = (uint8_t)i;
 	for (uint32_t i = 0; i < q->size; i++) {
-		memcpy(q->buffer + (size_t)i * q->stride, q->frame, q->hdr_len + q->frame_len);
+		const uint32_t bytes = q->hdr_len + (len == FAST_IMIX ? imix(i) : len);
+
+		q->length[i] = (uint16_t)MIN(bytes, FAST_FRAME_MAX);
+		memcpy(q->buffer + (size_t)i * q->stride, q->frame, q->length[i]);
 		q->desc[i] = (struct vring_desc){
 		    .addr = q->buffer_gpa + (uint64_t)i * q->stride,
-		    .len = q->hdr_len + q->frame_len,
+		    .len = q->length[i],
 		};
 	}
 }
