@@ -60,7 +60,7 @@ static struct pipe_queue *pipe_queue(const struct port *p, unsigned int i)
 
 /* ---- worker ---- */
 
-static bool pipe_done(struct rxq *rxq, struct batch *batch, struct port_counters *c)
+static void pipe_done(struct rxq *rxq, struct batch *batch, struct port_counters *c)
 {
 	struct pipe_ring *r = &container_of(rxq, struct pipe_queue, rxq)->to_switch;
 	uint64_t tail = r->tail;
@@ -70,7 +70,6 @@ static bool pipe_done(struct rxq *rxq, struct batch *batch, struct port_counters
 	for (; tail != r->taken; tail++)
 		free(r->slot[tail % PIPE_RING]);
 	store_release(&r->tail, tail); /* pairs with the acquire in pipe_send() */
-	return false;
 }
 
 static unsigned int pipe_poll(struct rxq *rxq, struct batch *batch, struct port_counters *c)
@@ -124,13 +123,12 @@ static unsigned int pipe_put(struct txq *txq, struct pkt *const pkt[], unsigned 
 	return i;
 }
 
-static bool pipe_flush(struct txq *txq, struct port_counters *c)
+static void pipe_flush(struct txq *txq, struct port_counters *c)
 {
 	struct pipe_ring *r = &container_of(txq, struct pipe_queue, txq)->from_switch;
 
 	(void)c;
 	store_release(&r->head, r->next); /* pairs with the acquire in pipe_receive() */
-	return false;
 }
 
 static const struct rxq_ops pipe_rxq_ops = {.poll = pipe_poll, .done = pipe_done};

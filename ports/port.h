@@ -51,13 +51,8 @@ struct rxq_ops {
 	 * are the switch's.
 	 */
 	unsigned int (*poll)(struct rxq *q, struct batch *batch, struct port_counters *c);
-	/*
-	 * All frames of the batch have been copied out: gives the buffers back, visible for the
-	 * sender. True: notify() is due. Called once for each poll() that found frames.
-	 */
-	bool (*done)(struct rxq *q, struct batch *batch, struct port_counters *c);
-	/* The caller has put a full fence behind done(). At most one interrupt. NULL: never due. */
-	void (*notify)(struct rxq *q, struct port_counters *c);
+	/* All frames of the batch have been copied out: give the buffers back, notify. */
+	void (*done)(struct rxq *q, struct batch *batch, struct port_counters *c);
 };
 
 struct rxq {
@@ -77,10 +72,9 @@ struct txq_ops {
 	 */
 	unsigned int (*put)(struct txq *q, struct pkt *const pkt[], unsigned int n,
 			    struct port_counters *c);
-	/* Makes what was put visible. True: notify() is due. Once per touched queue and round. */
-	bool (*flush)(struct txq *q, struct port_counters *c);
-	/* The caller has put a full fence behind flush(). At most one wake-up. NULL: never due. */
-	void (*notify)(struct txq *q, struct port_counters *c);
+	/* Makes what was put visible and notifies at most once. Once per touched queue and round.
+	 */
+	void (*flush)(struct txq *q, struct port_counters *c);
 };
 
 struct txq {

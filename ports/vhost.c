@@ -128,7 +128,7 @@ static void ring_signal(int fd)
 		return;
 }
 
-/* After a publication and a full fence. */
+/* After a publication. */
 static void ring_notify(struct vhost_ring *r, struct port_counters *c)
 {
 	if (!vq_need_notify(&r->vq) || r->call_fd < 0) {
@@ -163,18 +163,13 @@ static void tx_fold(struct vhost_ring *r, struct port_counters *c)
 	fold(&c->drop[DROP_BAD_BUFFER], now->bad_buffer_drops, &r->folded.bad_buffer_drops);
 }
 
-static bool vhost_done(struct rxq *q, struct batch *batch, struct port_counters *c)
+static void vhost_done(struct rxq *q, struct batch *batch, struct port_counters *c)
 {
 	struct vhost_ring *r = container_of(q, struct vhost_ring, rxq);
 
 	(void)batch;
-	(void)c;
-	return vq_complete(&r->vq);
-}
-
-static void vhost_rx_notify(struct rxq *q, struct port_counters *c)
-{
-	ring_notify(container_of(q, struct vhost_ring, rxq), c);
+	if (vq_complete(&r->vq))
+		ring_notify(r, c);
 }
 
 static unsigned int vhost_poll(struct rxq *q, struct batch *batch, struct port_counters *c)
@@ -188,10 +183,8 @@ static unsigned int vhost_poll(struct rxq *q, struct batch *batch, struct port_c
 		return n;
 	rx_fold(r, c);
 	/* Only bad ones: the switch has nothing to do and will not call done. */
-	if (n == 0 && vq_complete(&r->vq)) {
-		fence_full(); /* as ring_notify() wants */
-		ring_notify(r, c);
-	}
+	if (n == 0)
+		vhost_done(q, batch, c);
 	return n;
 }
 
@@ -209,23 +202,16 @@ static unsigned int vhost_put(struct txq *q, struct pkt *const pkt[], unsigned i
 	return dealt;
 }
 
-static bool vhost_flush(struct txq *q, struct port_counters *c)
+static void vhost_flush(struct txq *q, struct port_counters *c)
 {
 	struct vhost_ring *r = container_of(q, struct vhost_ring, txq);
 
-	(void)c;
-	return vq_publish(&r->vq);
+	if (vq_publish(&r->vq))
+		ring_notify(r, c);
 }
 
-static void vhost_tx_notify(struct txq *q, struct port_counters *c)
-{
-	ring_notify(container_of(q, struct vhost_ring, txq), c);
-}
-
-static const struct rxq_ops vhost_rxq_ops = {
-    .poll = vhost_poll, .done = vhost_done, .notify = vhost_rx_notify};
-static const struct txq_ops vhost_txq_ops = {
-    .put = vhost_put, .flush = vhost_flush, .notify = vhost_tx_notify};
+static const struct rxq_ops vhost_rxq_ops = {.poll = vhost_poll, .done = vhost_done};
+static const struct txq_ops vhost_txq_ops = {.put = vhost_put, .flush = vhost_flush};
 
 /* ---- control: states ---- */
 

@@ -173,7 +173,7 @@ static unsigned int xdp_poll(struct rxq *rxq, struct batch *batch, struct port_c
 	return batch->count;
 }
 
-static bool xdp_done(struct rxq *rxq, struct batch *batch, struct port_counters *c)
+static void xdp_done(struct rxq *rxq, struct batch *batch, struct port_counters *c)
 {
 	struct xdp_queue *q = xdp_queue_of(rxq);
 	uint32_t chunk[BATCH_MAX];
@@ -189,7 +189,6 @@ static bool xdp_done(struct rxq *rxq, struct batch *batch, struct port_counters 
 	rx_refill(q, chunk, n);
 	if (q->missing)
 		rx_replace_missing(q);
-	return false;
 }
 
 /* ---- send ---- */
@@ -309,23 +308,16 @@ static void tx_wake(struct xdp_queue *q)
 		store_relaxed(&q->tx_again, 1);
 }
 
-static bool xdp_flush(struct txq *txq, struct port_counters *c)
+static void xdp_flush(struct txq *txq, struct port_counters *c)
 {
 	struct xdp_queue *q = container_of(txq, struct xdp_queue, txq);
 
-	(void)c;
 	if (!q->unpublished)
-		return false;
+		return;
 	xsk_ring_prod__submit(&q->tx, q->unpublished);
 	q->unpublished = 0;
-	return true;
-}
-
-/* The caller's fence: a driver raises the flag and then looks at the index once more. */
-static void xdp_tx_notify(struct txq *txq, struct port_counters *c)
-{
-	struct xdp_queue *q = container_of(txq, struct xdp_queue, txq);
-
+	/* The index before the flag: a driver raises the flag and then looks at the index. */
+	fence_full();
 	if (xsk_ring_prod__needs_wakeup(&q->tx)) {
 		counter_add(&c->value[CTR_NOTIFY_SENT], 1);
 		tx_wake(q);
@@ -335,8 +327,7 @@ static void xdp_tx_notify(struct txq *txq, struct port_counters *c)
 }
 
 static const struct rxq_ops xdp_rxq_ops = {.poll = xdp_poll, .done = xdp_done};
-static const struct txq_ops xdp_txq_ops = {
-    .put = xdp_put, .flush = xdp_flush, .notify = xdp_tx_notify};
+static const struct txq_ops xdp_txq_ops = {.put = xdp_put, .flush = xdp_flush};
 
 /* ---- control ---- */
 

@@ -182,10 +182,9 @@ bool vq_need_notify(struct vq *vq)
 {
 	const uint16_t old = vq->notified_at;
 
-	/*
-	 * The caller's fence pairs with the driver's between asking for an interrupt and looking at
-	 * used->idx once more.
+	/* Pairs with the driver's fence between asking for an interrupt and re-checking used->idx.
 	 */
+	fence_full();
 	if (!vq->event_idx)
 		return !(load_relaxed(&vq->avail->flags) & VRING_AVAIL_F_NO_INTERRUPT);
 	vq->notified_at = vq->used_published;

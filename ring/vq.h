@@ -130,10 +130,7 @@ unsigned int vq_put(struct vq *vq, const struct guest_mem *mem, struct pkt *cons
 /* Makes all used entries visible. True if there were any. */
 bool vq_publish(struct vq *vq);
 
-/*
- * After a publication and a full fence (the caller's, so that one serves several queues): does the
- * driver want an interrupt? (2.7.7.2, 2.7.10)
- */
+/* After a publication: does the driver want an interrupt? (2.7.7.2, 2.7.10) */
 bool vq_need_notify(struct vq *vq);
 
 #endif

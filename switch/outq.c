@@ -5,9 +5,9 @@
  * The lock is one word, taken with an exchange and only ever tried. Two facts keep a frame from
  * being stranded in the backlog. A worker that appended without the lock tries the lock once more
  * afterwards; a holder that let go looks at the backlog once more afterwards. With a full fence
- * between each one's write and look, at least one of them sees the other (Dekker's argument): the
- * one gets the lock and drains, the other retries in later rounds until nothing waits. So do those
- * who left frames because the receiver was full.
+ * between each one's write and look, at least one of them sees the other (Dekker's argument), and
+ * whoever gets the lock then drains. Frames that stay because the receiver is full are retried in
+ * later rounds by the worker that left them.
  *
  * Order: frames of one sender reach outq_send() in order, on one worker. Direct puts happen only
  * when the backlog is empty under the lock, and drains take the oldest first, so that a later frame
@@ -171,26 +171,21 @@ bool outq_send(struct outq *oq, bool paused, bool held, struct pkt *const pkt[],
 	append(oq, pkt, n, c);
 	if (paused)
 		return false;
-	/* Append before look at the lock; pairs with the fence behind outq_release(). */
-	fence_full();
+	fence_full(); /* append before look at the lock; pairs with the fence in outq_end() */
 	return try_lock(oq);
 }
 
-bool outq_flush(struct outq *oq, struct port_counters *c, struct batch *scratch)
+bool outq_end(struct outq *oq, struct port_counters *c, struct batch *scratch)
 {
-	if (unlikely(!backlog_empty(oq)))
-		drain(oq, c, scratch);
-	return oq->txq->ops->flush(oq->txq, c);
-}
+	bool empty;
 
-void outq_notify(struct outq *oq, struct port_counters *c)
-{
-	oq->txq->ops->notify(oq->txq, c);
-}
-
-void outq_release(struct outq *oq)
-{
-	unlock(oq);
+	do {
+		empty = backlog_empty(oq) || drain(oq, c, scratch);
+		oq->txq->ops->flush(oq->txq, c);
+		unlock(oq);
+		fence_full(); /* unlock before look at the backlog; pairs with the one above */
+	} while (unlikely(empty && !backlog_empty(oq) && try_lock(oq)));
+	return !backlog_empty(oq);
 }
 
 bool outq_retry(struct outq *oq, struct port_counters *c, struct batch *scratch)
@@ -199,13 +194,7 @@ bool outq_retry(struct outq *oq, struct port_counters *c, struct batch *scratch)
 		return false;
 	if (!try_lock(oq))
 		return true;
-	if (outq_flush(oq, c, scratch)) {
-		fence_full(); /* flush before notify, see txq_ops */
-		outq_notify(oq, c);
-	}
-	unlock(oq);
-	fence_full(); /* unlock before look at the backlog; pairs with the one in outq_send() */
-	return !backlog_empty(oq);
+	return outq_end(oq, c, scratch);
 }
 
 /* ---- control thread ---- */

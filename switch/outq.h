@@ -8,12 +8,8 @@
  * backlog drops with a counter. Nobody ever waits or spins.
  *
  * Hand-off of the transmit queue: whoever holds the lock may touch txq and the backlog's consumer
- * end. A worker takes the lock with its first frame of a round and keeps it until the round's end:
- *     outq_flush()    of all its queues
- *     one full fence
- *     outq_notify()   where flush said so, then outq_release()
- *     one full fence
- *     outq_backlog()  of all of them: what is not empty is retried, see outq_retry()
+ * end. A worker takes the lock with its first frame of a round and keeps it until outq_end() at the
+ * round's end, which drains, flushes once and lets go.
  */
 #ifndef XVS_SWITCH_OUTQ_H
 #define XVS_SWITCH_OUTQ_H
@@ -50,22 +46,19 @@ struct txq *outq_txq(struct outq *oq);
 /*
  * Sends or queues n frames, none longer than txq->max_frame. `paused`: the queue must not be
  * touched, frames only wait. `held`: this worker already holds the lock. Returns true when it does
- * afterwards. `c` are this worker's counters of the receiving port.
+ * afterwards: then outq_end() is due at the end of the round. `c` are this worker's counters of the
+ * receiving port.
  */
 bool outq_send(struct outq *oq, bool paused, bool held, struct pkt *const pkt[], unsigned int n,
 	       struct port_counters *c, struct batch *scratch);
 
 /*
- * Holder: drains the backlog as far as the receiver takes it and makes everything visible. True:
- * outq_notify() is due after a full fence.
+ * Drains the backlog as far as the receiver takes it, makes everything visible, notifies, lets go
+ * of the lock. Returns true when frames are left waiting: call outq_retry() in later rounds.
  */
-bool outq_flush(struct outq *oq, struct port_counters *c, struct batch *scratch);
-void outq_notify(struct outq *oq, struct port_counters *c);
+bool outq_end(struct outq *oq, struct port_counters *c, struct batch *scratch);
 
-/* Lets go. Frames that others append from now on are seen by outq_backlog() after a full fence. */
-void outq_release(struct outq *oq);
-
-/* Tries to drain what waits. True when something still waits: to be called again next round. */
+/* Tries to drain what waits. Returns as outq_end(). */
 bool outq_retry(struct outq *oq, struct port_counters *c, struct batch *scratch);
 
 #endif

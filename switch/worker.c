@@ -7,13 +7,7 @@
  *         judge   learn the source, look the destination up, put the frame on lists by output
  *         send    per output: one copy into its ring (or its backlog)
  *         done    give the source its buffers back
- *     flush every output that was touched; one fence; notify whoever asked for it
- *     retry backlogs; pass the quiescent point
- *
- * The receiver comes first: `done` of the last source of a round waits until outputs are flushed,
- * so that a single frame does not queue behind the stores for its sender. It stays in one of two
- * batches meanwhile; a further source that has frames makes it happen earlier. One fence for all
- * queues of a round, because it waits for every store before it.
+ *     flush every output that was touched; retry backlogs; pass the quiescent point
  *
  * The thread owns everything in struct worker. It never allocates, locks or waits while it runs;
  * what it must remember per output or queue of a topology lies in arrays that are as large as the
@@ -60,9 +54,7 @@ struct flow_cache {
 
 #define TXQ_MAX SWITCH_QUEUES_MAX
 
-enum { TXQ_HELD = 1, TXQ_PENDING = 2, TXQ_NOTIFY = 4 };
-
-#define RXQ_NONE UINT32_MAX
+enum { TXQ_HELD = 1, TXQ_PENDING = 2 };
 
 /* Counters of the worker itself; it is the only writer. */
 struct worker_stats {
@@ -83,12 +75,8 @@ struct worker {
 	unsigned int cpu;
 
 	/* worker */
-	struct batch batch[2] CACHE_ALIGNED;
-	struct batch scratch;  /* for draining backlogs */
-	struct batch *current; /* the one to poll into */
-	struct batch *undone;  /* the one that belongs to undone_rxq */
-	uint32_t undone_rxq;   /* its frames are sent, its buffers not given back; or RXQ_NONE */
-	unsigned int nnotify;  /* receive queues whose notification is due */
+	struct batch batch CACHE_ALIGNED;
+	struct batch scratch; /* for draining backlogs */
 	uint64_t topology_generation;
 	unsigned int nlisted;  /* outputs with frames in this batch */
 	unsigned int nheld;    /* transmit queues whose lock is ours in this round */
@@ -96,7 +84,6 @@ struct worker {
 	uint16_t listed[PORT_ID_MAX];
 	uint16_t held[TXQ_MAX];
 	uint16_t pending[TXQ_MAX];
-	uint32_t notify[TXQ_MAX]; /* places in the worker's list of receive queues */
 	uint8_t txq_state[TXQ_MAX];
 	struct out_list list[PORT_ID_MAX];
 	struct flow_cache cache[TXQ_MAX];
@@ -242,8 +229,8 @@ static void judge(struct worker *w, const struct topology *t, struct flow_cache 
 		c->destination = NO_KEY;
 		c->generation = generation;
 	}
-	for (unsigned int i = 0; i < w->current->count; i++)
-		judge_frame(w, t, c, q, &w->current->pkt[i], &v);
+	for (unsigned int i = 0; i < w->batch.count; i++)
+		judge_frame(w, t, c, q, &w->batch.pkt[i], &v);
 	counter_add(&counters->value[CTR_RX_PACKETS], v.accepted);
 	counter_add(&counters->value[CTR_RX_BYTES], v.bytes);
 	counter_add(&counters->value[CTR_RX_BATCHES], 1);
@@ -285,42 +272,16 @@ static void remember_pending(struct worker *w, uint16_t index)
 	w->pending[w->npending++] = index;
 }
 
-/* Makes all that was sent visible. True when somebody may want to be notified. */
-static bool flush_held(struct worker *w, const struct topology *t)
-{
-	bool due = false;
-
-	for (unsigned int i = 0; i < w->nheld; i++) {
-		const struct topo_txq *q = &t->txq[w->held[i]];
-
-		if (outq_flush(q->oq, &w->counters[q->port_id], &w->scratch)) {
-			w->txq_state[q->index] |= TXQ_NOTIFY;
-			due = true;
-		}
-	}
-	return due;
-}
-
-static void notify_and_release(struct worker *w, const struct topology *t)
+static void flush_held(struct worker *w, const struct topology *t)
 {
 	for (unsigned int i = 0; i < w->nheld; i++) {
 		const struct topo_txq *q = &t->txq[w->held[i]];
 
-		if (w->txq_state[q->index] & TXQ_NOTIFY)
-			outq_notify(q->oq, &w->counters[q->port_id]);
-		outq_release(q->oq);
-		w->txq_state[q->index] &= (uint8_t) ~(TXQ_HELD | TXQ_NOTIFY);
+		w->txq_state[q->index] &= (uint8_t)~TXQ_HELD;
+		if (outq_end(q->oq, &w->counters[q->port_id], &w->scratch))
+			remember_pending(w, q->index);
 	}
-}
-
-static void notify_sources(struct worker *w, const struct topology *t)
-{
-	for (unsigned int i = 0; i < w->nnotify; i++) {
-		const struct topo_rxq *q = &t->worker[w->id].rxq[w->notify[i]];
-
-		q->ops->notify(q->rxq, &w->counters[q->port_id]);
-	}
-	w->nnotify = 0;
+	w->nheld = 0;
 }
 
 static void retry_pending(struct worker *w, const struct topology *t)
@@ -354,54 +315,21 @@ static void worker_adopt(struct worker *w, const struct topology *t)
 	store_relaxed(&w->stats.nrxq, t->worker[w->id].nrxq);
 }
 
-/* Gives the buffers of the last batch back, if that has not happened yet. */
-static void finish_undone(struct worker *w, const struct topology *t)
-{
-	if (w->undone_rxq == RXQ_NONE)
-		return;
-	const struct topo_rxq *q = &t->worker[w->id].rxq[w->undone_rxq];
-
-	if (q->ops->done(q->rxq, w->undone, &w->counters[q->port_id]))
-		w->notify[w->nnotify++] = w->undone_rxq;
-	w->undone_rxq = RXQ_NONE;
-}
-
 static unsigned int poll_rxq(struct worker *w, const struct topology *t, unsigned int i)
 {
 	const struct topo_rxq *q = &t->worker[w->id].rxq[i];
-	struct batch *batch = w->current;
+	struct port_counters *counters = &w->counters[q->port_id];
 
-	batch_reset(batch);
-	const unsigned int n = q->ops->poll(q->rxq, batch, &w->counters[q->port_id]);
+	batch_reset(&w->batch);
+	const unsigned int n = q->ops->poll(q->rxq, &w->batch, counters);
 
 	if (n == 0)
 		return 0;
-	finish_undone(w, t);
 	judge(w, t, &w->cache[i], q);
 	send_lists(w, t, q);
-	w->undone_rxq = i;
-	w->undone = batch;
-	w->current = batch == &w->batch[0] ? &w->batch[1] : &w->batch[0];
+	q->ops->done(q->rxq, &w->batch, counters);
 	counter_add(&w->stats.busy_polls, 1);
 	return n;
-}
-
-/* Everything that is done once per round, however many frames and queues it had. */
-static void end_round(struct worker *w, const struct topology *t)
-{
-	const bool due = flush_held(w, t);
-
-	finish_undone(w, t);
-	if (due || w->nnotify)
-		fence_full(); /* flush and done before notify, see ports/port.h */
-	notify_and_release(w, t);
-	notify_sources(w, t);
-	if (w->nheld)
-		fence_full(); /* release before look at the backlog, see outq.h */
-	for (unsigned int i = 0; i < w->nheld; i++)
-		if (unlikely(outq_backlog(t->txq[w->held[i]].oq)))
-			remember_pending(w, w->held[i]);
-	w->nheld = 0;
 }
 
 static unsigned int worker_round(struct worker *w, const struct topology *t)
@@ -411,8 +339,7 @@ static unsigned int worker_round(struct worker *w, const struct topology *t)
 
 	for (unsigned int i = 0; i < nrxq; i++)
 		n += poll_rxq(w, t, i);
-	if (n)
-		end_round(w, t);
+	flush_held(w, t);
 	if (unlikely(w->npending))
 		retry_pending(w, t);
 	counter_add(&w->stats.polls, nrxq);
@@ -466,8 +393,6 @@ int worker_create(struct worker **out, struct worker_shared *shared, unsigned in
 	w->shared = shared;
 	w->id = id;
 	w->cpu = cpu;
-	w->current = &w->batch[0];
-	w->undone_rxq = RXQ_NONE;
 	err = rte_rcu_qsbr_thread_register(shared->qsbr, id) ? -EINVAL : 0;
 	if (!err)
 		err = -pthread_create(&w->thread, NULL, worker_main, w);

@@ -45,10 +45,10 @@ def main(programs=(), guests=False, isolated=True):
         for program in programs:
             if not os.path.exists(program):
                 raise proc.Failure(f"{program} is not built; run scripts/build")
-        if guests:
-            guest.require()  # may have to download: before the machine's network is out of reach
         if isolated:
             netns.isolate()
+        if guests:
+            guest.require()
     except unittest.SkipTest as e:
         proc.say(f"SKIP: {e}")
         sys.exit(SKIPPED)

@@ -23,7 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "bpf/xdp_prog.h"
 #include "ports/af_xdp.h"
@@ -214,10 +213,7 @@ static bool put_all(struct port *p, struct pkt *const pkt[], unsigned int n)
 
 	while (sent < n && clock_ns() < deadline) {
 		sent += q->ops->put(q, pkt + sent, n - sent, &counters);
-		if (q->ops->flush(q, &counters)) {
-			fence_full();
-			q->ops->notify(q, &counters);
-		}
+		q->ops->flush(q, &counters);
 	}
 	return sent == n;
 }

@@ -24,7 +24,6 @@ struct sink {
 	uint64_t arrived;
 	uint64_t disorder;
 	uint64_t flushes;
-	uint64_t notifications;
 	uint32_t last[SENDERS];
 };
 
@@ -56,38 +55,15 @@ static unsigned int sink_put(struct txq *q, struct pkt *const pkt[], unsigned in
 	return i;
 }
 
-static bool sink_flush(struct txq *q, struct port_counters *c)
+static void sink_flush(struct txq *q, struct port_counters *c)
 {
 	struct sink *s = container_of(q, struct sink, q);
 
 	(void)c;
 	s->flushes++;
-	return true;
 }
 
-static void sink_notify(struct txq *q, struct port_counters *c)
-{
-	struct sink *s = container_of(q, struct sink, q);
-
-	(void)c;
-	s->notifications++;
-}
-
-static const struct txq_ops sink_ops = {
-    .put = sink_put, .flush = sink_flush, .notify = sink_notify};
-
-/* The end of a worker's round, for one queue it holds. True when frames are left waiting. */
-static bool end_round(struct outq *oq, struct port_counters *c, struct batch *scratch)
-{
-	const bool due = outq_flush(oq, c, scratch);
-
-	fence_full();
-	if (due)
-		outq_notify(oq, c);
-	outq_release(oq);
-	fence_full();
-	return outq_backlog(oq) != 0;
-}
+static const struct txq_ops sink_ops = {.put = sink_put, .flush = sink_flush};
 
 struct fixture {
 	struct frame_pool *pool;
@@ -142,9 +118,8 @@ static void direct_when_empty(void)
 	CU_ASSERT(send_n(&f, false, 32));
 	CU_ASSERT_EQUAL(f.sink.arrived, 32);
 	CU_ASSERT_EQUAL(f.sink.flushes, 0);
-	CU_ASSERT_FALSE(end_round(f.oq, &f.c, &f.scratch));
+	CU_ASSERT_FALSE(outq_end(f.oq, &f.c, &f.scratch));
 	CU_ASSERT_EQUAL(f.sink.flushes, 1);
-	CU_ASSERT_EQUAL(f.sink.notifications, 1);
 	CU_ASSERT_EQUAL(f.c.value[CTR_BACKLOGGED], 0);
 	teardown(&f);
 }
@@ -155,13 +130,13 @@ static void waits_in_order_while_full(void)
 
 	setup(&f, 10);
 	CU_ASSERT(send_n(&f, false, 32));
-	CU_ASSERT(end_round(f.oq, &f.c, &f.scratch));
+	CU_ASSERT(outq_end(f.oq, &f.c, &f.scratch));
 	CU_ASSERT_EQUAL(f.sink.arrived, 10);
 	CU_ASSERT_EQUAL(outq_backlog(f.oq), 22);
 	/* Younger frames queue up behind, although there is room again. */
 	f.sink.room = 5;
 	CU_ASSERT(send_n(&f, false, 4));
-	CU_ASSERT(end_round(f.oq, &f.c, &f.scratch));
+	CU_ASSERT(outq_end(f.oq, &f.c, &f.scratch));
 	f.sink.room = UINT32_MAX;
 	CU_ASSERT_FALSE(outq_retry(f.oq, &f.c, &f.scratch));
 	CU_ASSERT_EQUAL(f.sink.arrived, 36);
@@ -192,7 +167,7 @@ static void full_backlog_drops_and_counts(void)
 	setup(&f, 0);
 	for (; sent < 2 * OUTQ_BACKLOG; sent += 32) {
 		CU_ASSERT(send_n(&f, false, 32));
-		end_round(f.oq, &f.c, &f.scratch);
+		outq_end(f.oq, &f.c, &f.scratch);
 	}
 	CU_ASSERT_EQUAL(outq_backlog(f.oq), OUTQ_BACKLOG);
 	CU_ASSERT_EQUAL(f.c.drop[DROP_BACKLOG_FULL], sent - OUTQ_BACKLOG);
@@ -200,14 +175,14 @@ static void full_backlog_drops_and_counts(void)
 	f.sink.room = OUTQ_BACKLOG;
 	CU_ASSERT_FALSE(outq_retry(f.oq, &f.c, &f.scratch));
 	CU_ASSERT(send_n(&f, false, 32));
-	CU_ASSERT_FALSE(end_round(f.oq, &f.c, &f.scratch));
+	CU_ASSERT_FALSE(outq_end(f.oq, &f.c, &f.scratch));
 	CU_ASSERT_EQUAL(f.c.drop[DROP_RING_FULL], 32);
 	/* A batch that fits ends the congestion. */
 	f.sink.room = 40;
 	CU_ASSERT(send_n(&f, false, 32));
-	end_round(f.oq, &f.c, &f.scratch);
+	outq_end(f.oq, &f.c, &f.scratch);
 	CU_ASSERT(send_n(&f, false, 32));
-	CU_ASSERT(end_round(f.oq, &f.c, &f.scratch));
+	CU_ASSERT(outq_end(f.oq, &f.c, &f.scratch));
 	CU_ASSERT_EQUAL(f.c.drop[DROP_RING_FULL], 32);
 	CU_ASSERT_EQUAL(outq_backlog(f.oq), 24);
 	outq_purge(f.oq, &f.c);
@@ -269,7 +244,7 @@ static void sender_round(struct sender *s, uint32_t *number, bool *pending)
 		list[i] = &pkt[i];
 	}
 	if (outq_send(s->f->oq, false, false, list, n, &s->c, &s->scratch))
-		*pending |= end_round(s->f->oq, &s->c, &s->scratch);
+		*pending |= outq_end(s->f->oq, &s->c, &s->scratch);
 	if (*pending)
 		*pending = outq_retry(s->f->oq, &s->c, &s->scratch);
 }
