@@ -313,7 +313,7 @@ static int plan_name(struct plan *plan, const struct command_line *line, struct 
 	if (name && !req)
 		return refuse(why, -ENOENT, "no port \"%.100s\" has been added before this line",
 			      name);
-	if (line->command->id == CMD_PORT_DEL)
+	if (req && line->command->id == CMD_PORT_DEL)
 		*req = plan->port[--plan->count];
 	return 0;
 }

@@ -195,7 +195,7 @@ static bool queue_released(const char *device, uint32_t queue)
 	};
 	static const struct xsk_umem_config umem_config = {
 	    .fill_size = 64, .comp_size = 64, .frame_size = UMEM_CHUNK};
-	const size_t size = 64 * UMEM_CHUNK;
+	const size_t size = (size_t)64 * UMEM_CHUNK;
 	struct xsk_ring_prod fill, tx;
 	struct xsk_ring_cons completion, rx;
 	struct xsk_umem *umem = NULL;
@@ -642,9 +642,9 @@ static const struct port_type af_xdp_type = {
 
 static int create_queues(struct af_xdp *a, struct kicker *kicker)
 {
-	for (uint16_t i = 0; i < a->port.nqueues; i++) {
+	for (unsigned int i = 0; i < a->port.nqueues; i++) {
 		struct xdp_queue *q;
-		int err = xdp_queue_create(&q, &a->port, i, a->umem, kicker);
+		int err = xdp_queue_create(&q, &a->port, (uint16_t)i, a->umem, kicker);
 
 		if (err)
 			return err;
@@ -696,7 +696,7 @@ int af_xdp_port_create(struct port **out, const struct af_xdp_config *config, ch
 		       unsigned int size)
 {
 	struct why why = {text, size};
-	struct netdev_info dev;
+	struct netdev_info dev = {0};
 	struct af_xdp *a;
 	int err = check_config(config, &dev, &why);
 

@@ -32,8 +32,8 @@ bool netdev_name_valid(const char *name)
 {
 	size_t n = strlen(name);
 
-	return n > 0 && n < IFNAMSIZ && !strpbrk(name, "/ \t\n:") && strcmp(name, ".") &&
-	       strcmp(name, "..");
+	return n > 0 && n < IFNAMSIZ && !strpbrk(name, "/ \t\n:") && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0;
 }
 
 static int open_control(void)

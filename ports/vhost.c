@@ -827,7 +827,8 @@ static void ring_init(struct vhost_port *v, unsigned int i)
 int vhost_port_create(struct port **out, const char *name, unsigned int nqueues, const char *where,
 		      const char *mode)
 {
-	const size_t size = sizeof(struct vhost_port) + 2 * nqueues * sizeof(struct vhost_ring);
+	const size_t size =
+	    sizeof(struct vhost_port) + (size_t)2 * nqueues * sizeof(struct vhost_ring);
 	struct vhost_port *v;
 
 	if (!port_name_valid(name) || nqueues == 0 || nqueues > PORT_QUEUES_MAX)
