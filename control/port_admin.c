@@ -89,8 +89,10 @@ static int check_others(const struct port_admin *admin, const struct port_reques
 static int refuse_switch(struct refusal *why, int error, const char *name)
 {
 	if (error == -ENOSPC)
-		return refuse(why, error, "the switch has %d ports, which is the limit: remove one",
-			      PORT_ID_MAX);
+		return refuse(why, error,
+			      "the switch is full (at most %d ports with %d queue pairs together): "
+			      "remove a port, or give this one fewer queues",
+			      PORT_ID_MAX, SWITCH_QUEUES_MAX);
 	return refuse(why, error, "cannot add port \"%s\": %s", name, strerror(-error));
 }
 

@@ -18,8 +18,11 @@
 #include <sys/mman.h>
 
 #include "ring/ptr_ring.h"
+#include "switch/outq.h"
+#include "switch/vswitch.h"
 
-#define POOL_CHUNKS_MAX (1u << 19)
+/* All queues that the switch may have, with full backlogs. */
+#define POOL_CHUNKS_MAX (SWITCH_QUEUES_MAX * OUTQ_BACKLOG)
 
 struct slab {
 	struct slab *next;
