@@ -3,7 +3,7 @@
  * Names and sums of counters.
  *
  * The tables come from the same rows as the enums, so that a new counter or drop reason appears
- * everywhere (CLI, JSON, documentation test) by adding one row in counters.h.
+ * everywhere (CLI, JSON) by adding one row in counters.h.
  *
  * Summing reads words that workers write at the same time. Each word is read once and whole
  * (aligned 64-bit); words of one struct may be some frames apart from each other, which settles
@@ -13,49 +13,31 @@
 
 #include "base/atomic.h"
 
-struct row {
-	const char *name;
-	const char *help;
-	int is_rx;
-};
-
 enum { ROW_tx, ROW_rx };
 
-static const struct row counter_row[CTR_COUNT] = {
-#define X(id, name, help) [CTR_##id] = {name, help, 0},
+static const char *const counter_names[CTR_COUNT] = {
+#define X(id, name, meaning) [CTR_##id] = name,
     PORT_COUNTERS(X)
 #undef X
 };
 
-static const struct row drop_row[DROP_COUNT] = {
-#define X(id, dir, name, help) [DROP_##id] = {name, help, ROW_##dir},
+static const struct {
+	const char *name;
+	int is_rx;
+} drop_row[DROP_COUNT] = {
+#define X(id, dir, name, meaning) [DROP_##id] = {name, ROW_##dir},
     DROP_REASONS(X)
 #undef X
 };
 
 const char *counter_name(enum port_counter id)
 {
-	return counter_row[id].name;
-}
-
-const char *counter_help(enum port_counter id)
-{
-	return counter_row[id].help;
+	return counter_names[id];
 }
 
 const char *drop_name(enum drop_reason id)
 {
 	return drop_row[id].name;
-}
-
-const char *drop_help(enum drop_reason id)
-{
-	return drop_row[id].help;
-}
-
-int drop_is_rx(enum drop_reason id)
-{
-	return drop_row[id].is_rx;
 }
 
 void counters_sum(struct port_counters *total, const struct port_counters *part)

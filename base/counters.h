@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every counter and every drop reason of a port: one row gives enum, name and help text.
+ * Every counter and every drop reason of a port: one row gives enum, name and meaning.
  *
  * "rx" is what the switch received from the port, "tx" what it sent to it. A frame that is
  * received once may be sent many times (flooding). For each port:
@@ -17,7 +17,7 @@
 
 #include "base/compiler.h"
 
-/*      enum              name in CLI and JSON      help */
+/*      enum              name in CLI and JSON      meaning */
 #define PORT_COUNTERS(X)                                                                           \
 	X(RX_PACKETS, "rx_packets", "frames received from the port and accepted")                  \
 	X(RX_BYTES, "rx_bytes", "bytes of these frames, without the virtio-net header")            \
@@ -30,7 +30,7 @@
 	X(NOTIFY_SAVED, "notify_saved", "publications that the guest did not want announced")      \
 	X(CSUM_COMPLETED, "csum_completed", "partial checksums of a veth peer completed")
 
-/*      enum              direction  name            help */
+/*      enum              direction  name            meaning */
 #define DROP_REASONS(X)                                                                            \
 	X(RUNT, rx, "runt", "shorter than an Ethernet header (14 bytes)")                          \
 	X(OVERSIZE, rx, "oversize", "longer than the port may send")                               \
@@ -47,14 +47,14 @@
 	X(PORT_DOWN, tx, "port_down", "receiver went down with the frame in its backlog")
 
 enum port_counter {
-#define X(id, name, help) CTR_##id,
+#define X(id, name, meaning) CTR_##id,
 	PORT_COUNTERS(X)
 #undef X
 	    CTR_COUNT
 };
 
 enum drop_reason {
-#define X(id, dir, name, help) DROP_##id,
+#define X(id, dir, name, meaning) DROP_##id,
 	DROP_REASONS(X)
 #undef X
 	    DROP_COUNT
@@ -67,12 +67,7 @@ struct port_counters {
 } CACHE_ALIGNED;
 
 const char *counter_name(enum port_counter id);
-const char *counter_help(enum port_counter id);
 const char *drop_name(enum drop_reason id);
-const char *drop_help(enum drop_reason id);
-
-/* True when the reason belongs to the receive side (counted in rx_dropped). */
-int drop_is_rx(enum drop_reason id);
 
 /* total += part, word by word; `part` may be written meanwhile by its worker. */
 void counters_sum(struct port_counters *total, const struct port_counters *part);

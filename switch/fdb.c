@@ -155,11 +155,6 @@ uint16_t fdb_lookup(const struct fdb *fdb, uint64_t key)
 	return find(fdb, key, &value) ? value_port(value) : PORT_ID_NONE;
 }
 
-void fdb_prefetch(const struct fdb *fdb, uint64_t key)
-{
-	__builtin_prefetch(first_bucket(fdb, hash(fdb, key)));
-}
-
 /* ---- changing; all below hold the lock, except where said ---- */
 
 static bool try_lock(struct fdb *fdb)

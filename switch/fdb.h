@@ -62,9 +62,6 @@ uint32_t fdb_generation(const struct fdb *fdb);
 /* The port behind the key, or PORT_ID_NONE. */
 uint16_t fdb_lookup(const struct fdb *fdb, uint64_t key);
 
-/* Pulls the key's bucket into the cache. */
-void fdb_prefetch(const struct fdb *fdb, uint64_t key);
-
 /*
  * The key was seen as a source on `port` at time `now` (seconds, any origin, monotonic).
  * Learns, moves or refreshes it; static entries stay as they are. Group and zero addresses are
