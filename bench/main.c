@@ -19,9 +19,15 @@
 #include "bench/bench.h"
 
 static const struct scenario scenarios[] = {
-    {"vm2vm", "packet rate from guest to guest at full overload", vm2vm_run},
-    {"rr", "round trip with one frame in flight", rr_run},
-    {"attach", "time from connect to the first frame forwarded", attach_run},
+    {"vm2vm", vm2vm_run, "packet rate from guest to guest at full overload", {2}, 0, NULL},
+    {"ndr", ndr_run, "highest rate without loss, one way", {2}, 0, NULL},
+    {"flood", flood_run, "broadcasts from one guest to all others", {2, 3, 5, 9}, 0, NULL},
+    {"fdb", fdb_run, "cost of 1, 1024, 65536 addresses; learning rate", {2}, 0, "262144"},
+    {"ports", vm2vm_run, "vm2vm with 2, 64 and 256 attached guests", {2, 64, 256}, 2, NULL},
+    {"rr", rr_run, "round trip with one frame in flight", {2}, 0, NULL},
+    {"load", load_run, "latency at 10, 50, 90 % of the maximum, one way", {2}, 0, NULL},
+    {"gap", gap_run, "forwarding gap while ports come and go", {2}, 0, NULL},
+    {"attach", attach_run, "time from connect to the first frame forwarded", {2}, 0, NULL},
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -63,20 +69,30 @@ static void catch_signals(void)
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
+static int pin(unsigned int cpu)
+{
+	const int err = cpu_pin(pthread_self(), cpu);
+
+	if (err)
+		fprintf(stderr, "xvs-bench: CPU %u: %s\n", cpu, strerror(-err));
+	return err;
+}
+
 static int run(struct options *o)
 {
 	json_t *results = json_array();
 	int err;
 
-	err = o->run_dir ? daemon_ports_add(o) : 0;
-	if (err)
-		goto out;
-	err = o->scenario->run(o, results);
-	if (o->run_dir)
-		daemon_ports_del(o);
+	err = daemons_start(o); /* before this thread is pinned: they inherit where it may run */
+	if (!err)
+		err = pin(o->cpu);
+	if (!err)
+		err = o->scenario->run(o, results);
+	daemons_end(o);
 	if (!err && o->json)
 		err = report_json(results);
-out:
+	if (!err && o->plot)
+		err = plot_write(o->plot, results);
 	json_decref(results);
 	return err;
 }
@@ -92,11 +108,6 @@ int main(int argc, char **argv)
 	catch_signals();
 	clock_init();
 	copy_init();
-	err = cpu_pin(pthread_self(), o.cpu);
-	if (err) {
-		fprintf(stderr, "xvs-bench: CPU %u: %s\n", o.cpu, strerror(-err));
-		return 1;
-	}
 	err = run(&o);
 	if (err)
 		fprintf(stderr, "xvs-bench: %s: %s\n", o.scenario->name, strerror(-err));

@@ -105,6 +105,24 @@ static bool opt_light(struct options *o, const char *text)
 	return true;
 }
 
+static bool opt_interrupts(struct options *o, const char *text)
+{
+	(void)text;
+	o->interrupts = true;
+	return true;
+}
+
+static bool opt_guests(struct options *o, const char *text)
+{
+	return number(text, 2, PORTS_MAX, &o->guests);
+}
+
+static bool opt_plot(struct options *o, const char *text)
+{
+	o->plot = text;
+	return true;
+}
+
 static bool opt_no_huge(struct options *o, const char *text)
 {
 	(void)text;
@@ -134,20 +152,25 @@ static bool copy_text(char *out, size_t size, const char *from, size_t len)
 	return true;
 }
 
-/* "A,B" or "A,B,PID" */
+/* "A,B[,C...][,PID]": a last word that is a number is no socket. */
 static bool parse_sockets(struct target *t, const char *text)
 {
-	const char *second = strchr(text, ',');
-	const char *third = second ? strchr(second + 1, ',') : NULL;
 	unsigned int pid = 0;
 
-	if (!second || (third && !number(third + 1, 2, 0x7fffffff, &pid)))
-		return false;
+	while (text) {
+		const char *comma = strchr(text, ',');
+		const size_t len = comma ? (size_t)(comma - text) : strlen(text);
+
+		if (!comma && t->nports >= 2 && number(text, 2, 0x7fffffff, &pid))
+			break;
+		if (t->nports == PORTS_MAX ||
+		    !copy_text(t->path[t->nports], sizeof(t->path[0]), text, len))
+			return false;
+		t->nports++;
+		text = comma ? comma + 1 : NULL;
+	}
 	t->pid = (pid_t)pid;
-	second++;
-	return copy_text(t->path[0], sizeof(t->path[0]), text, (size_t)(second - 1 - text)) &&
-	       copy_text(t->path[1], sizeof(t->path[1]), second,
-			 third ? (size_t)(third - second) : strlen(second));
+	return t->nports >= 2;
 }
 
 static bool opt_sockets(struct options *o, const char *text)
@@ -180,20 +203,23 @@ static const struct row {
 	const char *help;
 } rows[] = {
     {"size", "N[,N...]", opt_size, "frame sizes without FCS, or imix (64)"},
-    {"seconds", "S", opt_seconds, "time per system and size (3)"},
+    {"seconds", "S", opt_seconds, "time per system, size and case (3)"},
     {"slice", "MS", opt_slice, "length of a slice (50)"},
     {"both-ways", NULL, opt_both_ways, "traffic in both directions"},
     {"pairs", "N", opt_pairs, "queue pairs of each guest (1)"},
     {"ring", "N", opt_ring, "ring size (1024)"},
     {"light", NULL, opt_light, "guests that leave out all they can"},
-    {"count", "N", opt_count, "repetitions of attach (20)"},
-    {"run-dir", "DIR", opt_run_dir, "add two ports to the xvswitchd of this directory"},
-    {"sockets", "A,B[,PID]", opt_sockets, "two vhost-user sockets of a running switch"},
-    {"system", "NAME=A,B[,PID]", opt_system, "the same, named; repeat it to compare"},
+    {"interrupts", NULL, opt_interrupts, "rr: guests sleep until they are interrupted"},
+    {"guests", "N", opt_guests, "guests on ports made here (by scenario)"},
+    {"count", "N", opt_count, "repetitions of attach and gap (20)"},
+    {"run-dir", "DIR", opt_run_dir, "add ports to the running xvswitchd of this directory"},
+    {"sockets", "A,B[,C..][,PID]", opt_sockets, "vhost-user sockets of a running switch"},
+    {"system", "NAME=A,B[..][,PID]", opt_system, "the same, named; repeat it to compare"},
     {"cpu", "N", opt_cpu, "CPU of the generator (0)"},
     {"switch-cpu", "N|none", opt_switch_cpu, "CPU of the switch, for the probes (1)"},
     {"no-huge", NULL, opt_no_huge, "guest memory without huge pages"},
     {"json", NULL, opt_json, "results as JSON on stdout"},
+    {"plot", "FILE.svg", opt_plot, "draw rate against frame size"},
 };
 
 static void usage(void)
@@ -205,8 +231,9 @@ static void usage(void)
 		printf("  --%s %-*s %s\n", rows[i].name, (int)(24 - strlen(rows[i].name)),
 		       rows[i].argument ? rows[i].argument : "", rows[i].help);
 	printf(
-	    "\nOne of --run-dir, --sockets, --system says what to measure. PID names the switch's\n"
-	    "process, which is then stopped while another one is measured.\n");
+	    "\n--run-dir, --sockets or --system say what to measure; without them an xvswitchd is\n"
+	    "started. PID names the switch's process, which is then stopped while another one is\n"
+	    "measured.\n");
 }
 
 static int complain(const char *what, const char *detail)
@@ -262,9 +289,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	if (!o->scenario)
 		return complain("no such scenario: ", argv[1]);
 	err = parse_options(o, argc - 1, argv + 1);
-	if (err)
-		return err;
-	if (!o->ntargets && !o->run_dir)
-		return complain("nothing to measure: give --run-dir, --sockets or --system", "");
-	return 0;
+	if (!err && o->ntargets && o->run_dir)
+		err = complain("--run-dir excludes --sockets and --system", "");
+	return err;
 }

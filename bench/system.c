@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A system under test: a switch and the two guests that we play on it.
+ * A system under test: a switch and the guests that we play on it.
  *
  * Guests are attached by the library of tests/guest and then handed to its fast driver. Before
  * anything is measured each guest has sent a frame that the other received, so that a learning
  * switch knows both addresses and nothing is flooded.
  *
  * Systems that were given with a process id are stopped and continued by signal; all are
- * continued before this process ends on any path. Ports on an xvswitchd are made with the xvsctl
- * that stands beside this program.
+ * continued before this process ends on any path. Guests beyond the active ones of a scenario only
+ * have to be there: their rings and memory are small.
  */
 #include "bench/bench.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -29,26 +23,34 @@
 
 #define FIRST_FRAME_NS       UINT64_C(3000000000)
 #define FIRST_FRAME_RETRY_NS UINT64_C(10000000)
+#define IDLE_RING            64u
+#define DRAIN_NS             UINT64_C(50000) /* nothing for so long: the switch is empty */
 
-extern char **environ;
-
-static struct mac mac_of(unsigned int guest)
+struct mac system_mac(unsigned int guest)
 {
-	return (struct mac){{0x02, 0, 0, 0, 0, (uint8_t)(0x0a + guest)}};
+	return (struct mac){{0x02, 0, 0, 0, (uint8_t)(guest >> 8), (uint8_t)(0x0a + guest)}};
 }
 
-static int guest_up(struct bench_system *s, unsigned int i, const struct options *o)
+static struct guest_config config_of(const struct options *o, unsigned int i)
 {
+	const unsigned int active = o->scenario->active;
 	struct guest_config c = guest_config_default();
-	int err;
 
 	c.npairs = o->pairs;
-	c.ring_size = o->ring_size;
-	c.huge = o->huge;
+	c.ring_size = active && i >= active ? IDLE_RING : o->ring_size;
+	c.huge = o->huge && !(active && i >= active);
 	/* no indirect descriptors: each frame is one descriptor */
 	c.features &= ~FEATURE(VIRTIO_F_INDIRECT_DESC);
 	if (o->pairs > 1)
 		c.features |= FEATURE(VIRTIO_NET_F_MQ);
+	return c;
+}
+
+static int guest_up(struct bench_system *s, unsigned int i, const struct options *o)
+{
+	struct guest_config c = config_of(o, i);
+	int err;
+
 	err = guest_create(&s->guest[i], &c);
 	if (err && c.huge) {
 		c.huge = false;
@@ -85,13 +87,21 @@ static int take_rings(struct bench_system *s, unsigned int i)
 	return 0;
 }
 
+void system_set_frame(struct bench_system *s, unsigned int guest, const struct mac *dst,
+		      unsigned int size)
+{
+	const struct mac src = system_mac(guest);
+
+	for (unsigned int q = 0; q < s->npairs; q++)
+		fast_tx_set_frame(&s->tx[guest][q], dst, &src, size);
+}
+
 void system_set_size(struct bench_system *s, unsigned int size)
 {
 	for (unsigned int i = 0; i < 2; i++) {
-		const struct mac src = mac_of(i), dst = mac_of(1 - i);
+		const struct mac dst = system_mac(1 - i);
 
-		for (unsigned int q = 0; q < s->npairs; q++)
-			fast_tx_set_frame(&s->tx[i][q], &dst, &src, size);
+		system_set_frame(s, i, &dst, size);
 	}
 }
 
@@ -127,17 +137,51 @@ int system_pass_one(struct bench_system *s, unsigned int from)
 	return 0;
 }
 
-int system_attach(struct bench_system *s, const struct target *target, const struct options *o)
+void system_drain(struct bench_system *s)
 {
+	uint64_t end = clock_ns() + DRAIN_NS;
+
+	while (clock_ns() < end) {
+		if (drain(s, 0) + drain(s, 1) > 0)
+			end = clock_ns() + DRAIN_NS;
+	}
+}
+
+static int allocate(struct bench_system *s, const struct target *target, unsigned int npairs)
+{
+	s->target = target;
+	s->npairs = npairs;
+	s->guest = calloc(target->nports, sizeof(*s->guest));
+	s->tx = calloc(target->nports, sizeof(*s->tx));
+	s->rx = calloc(target->nports, sizeof(*s->rx));
+	return s->guest && s->tx && s->rx ? 0 : -ENOMEM;
+}
+
+/* Lets frames pass between the first two guests. */
+static int pass_first(struct bench_system *s, const struct options *o)
+{
+	static const unsigned int from[] = {0, 1, 0};
 	int err = 0;
 
+	system_set_size(s, o->size[0]);
+	for (unsigned int i = 0; i < ARRAY_LEN(from) && !err; i++)
+		err = system_pass_one(s, from[i]);
+	if (err)
+		fprintf(stderr, "xvs-bench: %s: frames do not get from guest to guest\n",
+			s->target->name);
+	return err;
+}
+
+int system_attach(struct bench_system *s, const struct target *target, const struct options *o)
+{
+	int err;
+
 	memset(s, 0, sizeof(*s));
-	s->target = target;
-	s->npairs = o->pairs;
-	s->guest[0].fe.fd = -1;
-	s->guest[1].fe.fd = -1;
 	s->attached = true;
-	for (unsigned int i = 0; i < 2 && !err; i++) {
+	err = allocate(s, target, o->pairs);
+	for (unsigned int i = 0; i < target->nports && !err; i++) {
+		s->guest[i].fe.fd = -1;
+		s->nguests = i + 1;
 		err = guest_up(s, i, o);
 		if (!err)
 			err = take_rings(s, i);
@@ -145,25 +189,14 @@ int system_attach(struct bench_system *s, const struct target *target, const str
 			fprintf(stderr, "xvs-bench: %s: attaching to %s: %s\n", target->name,
 				target->path[i], strerror(-err));
 	}
-	if (err)
-		return err;
-	system_set_size(s, o->size[0]);
-	err = system_pass_one(s, 0);
-	if (!err)
-		err = system_pass_one(s, 1);
-	if (!err)
-		err = system_pass_one(s, 0);
-	if (err)
-		fprintf(stderr, "xvs-bench: %s: frames do not get from guest to guest\n",
-			target->name);
-	return err;
+	return err ? err : pass_first(s, o);
 }
 
 void system_detach(struct bench_system *s)
 {
 	if (!s->attached)
 		return;
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < s->nguests; i++) {
 		if (s->guest[i].fe.fd >= 0)
 			guest_stop(&s->guest[i]);
 		for (unsigned int q = 0; s->tx[i] && q < s->npairs; q++)
@@ -172,6 +205,9 @@ void system_detach(struct bench_system *s)
 		free(s->rx[i]);
 		guest_destroy(&s->guest[i]);
 	}
+	free(s->guest);
+	free(s->tx);
+	free(s->rx);
 	s->attached = false;
 }
 
@@ -213,64 +249,15 @@ void systems_resume(const struct bench_system *s, unsigned int n)
 	}
 }
 
-/* ---- ports on a running xvswitchd ---- */
-
-/* Runs the xvsctl beside this program with the words of argv[1..]; 0 or negative errno. */
-static int xvsctl(const char *argv[])
+int systems_check(const struct bench_system *s, unsigned int n)
 {
-	posix_spawn_file_actions_t quiet;
-	char self[PATH_MAX] = {0}, path[PATH_MAX + 16];
-	char **args;
-	int err, status;
-	pid_t pid;
+	uint64_t bad = 0;
 
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "%s/xvsctl", dirname(self));
-	argv[0] = path;
-	memcpy(&args, &argv, sizeof(args)); /* posix_spawn() does not write to them */
-	posix_spawn_file_actions_init(&quiet);
-	posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	err = posix_spawn(&pid, path, &quiet, NULL, args, environ);
-	posix_spawn_file_actions_destroy(&quiet);
-	if (err)
-		return -err;
-	if (waitpid(pid, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
-}
-
-static const char *const port_name[2] = {"bench-a", "bench-b"};
-
-int daemon_ports_add(struct options *o)
-{
-	struct target *t = &o->target[o->ntargets++];
-	char queues[16];
-	int err = 0;
-
-	strcpy(t->name, "xvswitch");
-	snprintf(queues, sizeof(queues), "%u", o->pairs);
-	for (unsigned int i = 0; i < 2 && !err; i++) {
-		const char *argv[] = {NULL,     "--run-dir",  o->run_dir,   "port",
-				      "add",    port_name[i], "vhost-user", t->path[i],
-				      "server", "queues",     queues,       NULL};
-
-		if (snprintf(t->path[i], sizeof(t->path[i]), "%s/%s.sock", o->run_dir,
-			     port_name[i]) >= (int)sizeof(t->path[i]))
-			return -ENAMETOOLONG;
-		err = xvsctl(argv);
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int g = 0; g < s[i].nguests; g++) {
+			for (unsigned int q = 0; q < s[i].npairs; q++)
+				bad += s[i].rx[g][q].bad;
+		}
 	}
-	if (err)
-		daemon_ports_del(o);
-	return err;
-}
-
-void daemon_ports_del(const struct options *o)
-{
-	for (unsigned int i = 0; i < 2; i++) {
-		const char *argv[] = {NULL,  "--run-dir",  o->run_dir, "port",
-				      "del", port_name[i], NULL};
-
-		xvsctl(argv);
-	}
+	return bad ? -EPROTO : 0;
 }

@@ -14,6 +14,9 @@
  * whether the device wants a kick is looked at only when the ring is full or fast_tx_kick() is
  * called, because both lines are the device's.
  *
+ * A sender may put a value of its own into each frame (fast_tx_burst_edit(): addresses, time
+ * stamps), and a receiver may collect what stands where time stamps stand.
+ *
  * Everything on the hot path is inline with a constant `light`, so that the compiler makes two
  * versions of each loop. No fault checks beyond those that keep this process safe.
  */
@@ -151,8 +154,18 @@ static inline uint16_t fast_tx_room(const struct fast_tx *q)
 	return (uint16_t)(q->size - (uint16_t)(q->avail_next - q->used_seen));
 }
 
-/* Makes n frames available and returns n, or 0 when there is no room for all of them. */
-static inline unsigned int fast_tx_burst(struct fast_tx *q, unsigned int n, bool light)
+/* What a sender changes in each frame: the first `len` bytes of value[i] at byte `at` of it. */
+struct fast_edit {
+	uint32_t at; /* + len <= FAST_WRITTEN - header */
+	uint32_t len;
+	const uint64_t *value;
+};
+
+#define FAST_STAMP_AT 44u /* of a frame: in the second line of its buffer, which is read anyway */
+
+/* `edit` NULL: frames as they are; never with `light`. */
+static inline unsigned int fast_tx_offer(struct fast_tx *q, unsigned int n, bool light,
+					 const struct fast_edit *edit)
 {
 	if (fast_tx_room(q) < n) {
 		fast_tx_reap(q, light);
@@ -170,6 +183,9 @@ static inline unsigned int fast_tx_burst(struct fast_tx *q, unsigned int n, bool
 		const uint16_t head = light ? slot : q->free[slot];
 
 		fast_tx_write(q, head, light);
+		if (edit)
+			memcpy(q->buffer + (size_t)head * q->stride + q->hdr_len + edit->at,
+			       &edit->value[i], edit->len);
 		if (!light)
 			store_relaxed(&q->avail->ring[slot], head);
 	}
@@ -179,20 +195,35 @@ static inline unsigned int fast_tx_burst(struct fast_tx *q, unsigned int n, bool
 	return n;
 }
 
-/* Reads what a receiver cannot do without, and posts the buffer again. */
-static inline void fast_rx_one(struct fast_rx *q, const struct vring_used_elem *e, bool light)
+/* Makes n frames available and returns n, or 0 when there is no room for all of them. */
+static inline unsigned int fast_tx_burst(struct fast_tx *q, unsigned int n, bool light)
+{
+	return fast_tx_offer(q, n, light, NULL);
+}
+
+/* The same with `len` bytes of value[i] at byte `at` of the i-th frame. */
+static inline unsigned int fast_tx_burst_edit(struct fast_tx *q, unsigned int n, uint32_t at,
+					      uint32_t len, const uint64_t *value)
+{
+	const struct fast_edit edit = {.at = at, .len = len, .value = value};
+
+	return fast_tx_offer(q, n, false, &edit);
+}
+
+/* Reads what a receiver cannot do without, and posts the buffer again. Its time stamp. */
+static inline uint64_t fast_rx_one(struct fast_rx *q, const struct vring_used_elem *e, bool light)
 {
 	const uint16_t id = (uint16_t)(e->id & q->mask);
 	const uint8_t *buf = q->buffer + (size_t)id * q->stride;
 
 	q->bad += e->id >= q->size || e->len < q->hdr_len || e->len > q->buffer_len;
 	q->bytes += e->len - q->hdr_len;
-	if (!light) {
-		uint64_t word[3];
+	uint64_t word[3] = {0};
 
-		memcpy(word, buf, 8);                       /* header */
-		memcpy(word + 1, buf + q->hdr_len, 8);      /* destination, source */
-		memcpy(word + 2, buf + q->hdr_len + 44, 8); /* the second line of the buffer */
+	if (!light) {
+		memcpy(word, buf, 8);                                  /* header */
+		memcpy(word + 1, buf + q->hdr_len, 8);                 /* destination, source */
+		memcpy(word + 2, buf + q->hdr_len + FAST_STAMP_AT, 8); /* the second line */
 		q->touched += word[0] + word[1] + word[2];
 		q->desc[id] = (struct vring_desc){
 		    .addr = q->buffer_gpa + (uint64_t)id * q->stride,
@@ -202,10 +233,12 @@ static inline void fast_rx_one(struct fast_rx *q, const struct vring_used_elem *
 		store_relaxed(&q->avail->ring[q->avail_next & q->mask], id);
 	}
 	q->avail_next++;
+	return word[2];
 }
 
-/* Takes up to n used buffers and posts them again; returns how many. */
-static inline unsigned int fast_rx_burst(struct fast_rx *q, unsigned int n, bool light)
+/* stamps NULL: not wanted. */
+static inline unsigned int fast_rx_take(struct fast_rx *q, unsigned int n, bool light,
+					uint64_t *stamps)
 {
 	uint16_t there = (uint16_t)(q->used_cached - q->used_seen);
 
@@ -223,12 +256,29 @@ static inline unsigned int fast_rx_burst(struct fast_rx *q, unsigned int n, bool
 		__builtin_prefetch(buf);
 		__builtin_prefetch(buf + CACHE_LINE);
 	}
-	for (unsigned int i = 0; i < n; i++)
-		fast_rx_one(q, &q->used->ring[(q->used_seen + i) & q->mask], light);
+	for (unsigned int i = 0; i < n; i++) {
+		const uint64_t stamp =
+		    fast_rx_one(q, &q->used->ring[(q->used_seen + i) & q->mask], light);
+
+		if (stamps)
+			stamps[i] = stamp;
+	}
 	q->used_seen = (uint16_t)(q->used_seen + n);
 	store_release(&q->avail->idx, q->avail_next); /* pairs with the device's acquire */
 	q->received += n;
 	return n;
+}
+
+/* Takes up to n used buffers and posts them again; returns how many. */
+static inline unsigned int fast_rx_burst(struct fast_rx *q, unsigned int n, bool light)
+{
+	return fast_rx_take(q, n, light, NULL);
+}
+
+/* The same, with the eight bytes at FAST_STAMP_AT of each frame. */
+static inline unsigned int fast_rx_burst_stamps(struct fast_rx *q, unsigned int n, uint64_t *stamps)
+{
+	return fast_rx_take(q, n, false, stamps);
 }
 
 #endif
