@@ -142,11 +142,14 @@ static inline struct vring_desc desc_copy(const struct vring_desc *from)
 /* gcc 12 takes a function that only prefetches for one without effect and drops calls of it. */
 #define PREFETCHER static inline __attribute__((always_inline))
 
-/* The lines that publishing the used entries of this batch will write. */
+/*
+ * The lines that publishing the used entries of this batch will write; shared, since the guest may
+ * be polling them.
+ */
 PREFETCHER void used_prefetch(const struct vq *vq)
 {
-	__builtin_prefetch(&vq->used->ring[vq->used_next & vq->mask], 1);
-	__builtin_prefetch(&vq->used->idx, 1);
+	__builtin_prefetch(&vq->used->ring[vq->used_next & vq->mask]);
+	__builtin_prefetch(&vq->used->idx);
 }
 
 /* Drivers with a ring of free descriptors use the next one, those with a stack the same again. */
@@ -170,8 +173,8 @@ static inline void put_prefetch_next(struct vq *vq, const struct guest_mem *mem)
 		const uint8_t *dst = guest_mem_at(mem, addr, 1, &vq->hint);
 
 		if (dst) {
-			__builtin_prefetch(dst, 1);
-			__builtin_prefetch(dst + CACHE_LINE, 1);
+			prefetch_write(dst);
+			prefetch_write(dst + CACHE_LINE);
 		}
 	}
 }
@@ -517,8 +520,8 @@ static unsigned int put_fast(struct vq *vq, const struct guest_mem *mem, struct 
 		dst[ready] = put_single(vq, mem, &d, vq->hdr_len + pkt[ready]->len);
 		if (unlikely(!dst[ready]))
 			break;
-		__builtin_prefetch(dst[ready], 1);
-		__builtin_prefetch(dst[ready] + CACHE_LINE, 1);
+		prefetch_write(dst[ready]);
+		prefetch_write(dst[ready] + CACHE_LINE);
 	}
 	for (unsigned int i = 0; i < ready; i++) {
 		put_header(dst[i], vq->hdr_len, 1);
