@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
 #include "guest/guest.h"
 
 #define LINE         ((uint64_t)CACHE_LINE)
@@ -389,20 +387,4 @@ int guest_rx(struct guest *g, unsigned int pair, void *buf, uint32_t size)
 	}
 	guest_rx_fill(g, pair);
 	return done;
-}
-
-int guest_rx_wait(struct guest *g, unsigned int pair, void *buf, uint32_t size, int timeout_ms)
-{
-	const uint64_t end = clock_ns() + UINT64_C(1000000) * (uint64_t)timeout_ms;
-	int n;
-
-	while ((n = guest_rx(g, pair, buf, size)) == 0) {
-		if (clock_ns() >= end)
-			return 0;
-		if (g->config.interrupts)
-			guest_ring_sleep(&g->pair[pair].rx, timeout_ms);
-		else
-			cpu_relax();
-	}
-	return n;
 }

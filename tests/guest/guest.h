@@ -409,7 +409,5 @@ void guest_rx_fill(struct guest *g, unsigned int pair);
  * there is none, -EPROTO for a wrong header, num_buffers or used length, -EMSGSIZE.
  */
 int guest_rx(struct guest *g, unsigned int pair, void *buf, uint32_t size);
-/* The same, waiting: by polling, or asleep with config.interrupts. 0 = nothing came in time. */
-int guest_rx_wait(struct guest *g, unsigned int pair, void *buf, uint32_t size, int timeout_ms);
 
 #endif

@@ -24,6 +24,7 @@
 #define TX        1
 #define ROUNDS    400
 #define BURST     24
+#define SLEEPS    20000
 #define FRAME_LEN 64
 
 struct world {
@@ -351,6 +352,43 @@ static void disabling_the_receiver(void)
 	run_with(disable_receiver, false, false);
 }
 
+/*
+ * Guest B sleeps before each frame, asking for an interrupt while the worker may be publishing: the
+ * frame is there, or the interrupt comes.
+ */
+static void sleep_for_each_frame(bool event_idx)
+{
+	uint8_t frame[2048];
+	struct world w;
+
+	world_open(&w, event_idx);
+	for (int i = 0; i < SLEEPS; i++) {
+		int len, woken = 1;
+
+		CU_ASSERT_TRUE(send_one(&w));
+		guest_tx_flush(&w.guest[A], 0);
+		while ((len = guest_rx(&w.guest[B], 0, frame, sizeof(frame))) == 0 && woken)
+			woken = guest_ring_sleep(&w.guest[B].pair[0].rx, 5000);
+		CU_ASSERT_EQUAL(woken, 1);
+		if (len <= 0 || !woken)
+			break;
+		check_frame(&w, frame, len);
+		CU_ASSERT_EQUAL(guest_tx_reap(&w.guest[A], 0), 0);
+	}
+	CU_ASSERT_EQUAL(w.received, SLEEPS);
+	world_close(&w);
+}
+
+static void no_interrupt_is_lost_by_flag(void)
+{
+	sleep_for_each_frame(false);
+}
+
+static void no_interrupt_is_lost_by_event_index(void)
+{
+	sleep_for_each_frame(true);
+}
+
 static const struct unit_case cases[] = {
     UNIT_CASE(memory_of_the_sender),
     UNIT_CASE(memory_of_the_receiver),
@@ -360,6 +398,8 @@ static const struct unit_case cases[] = {
     UNIT_CASE(reset_of_the_sender),
     UNIT_CASE(disabling_the_sender),
     UNIT_CASE(disabling_the_receiver),
+    UNIT_CASE(no_interrupt_is_lost_by_flag),
+    UNIT_CASE(no_interrupt_is_lost_by_event_index),
 };
 
 int main(int argc, char **argv)
