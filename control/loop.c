@@ -190,8 +190,10 @@ static void timer_insert(struct loop_source *s)
 
 	/* From the end: a new timer is usually due later than the others. */
 	TAILQ_FOREACH_REVERSE(after, timers, due_list, due_link)
-	if (after->due_ns <= s->due_ns)
-		break;
+	{
+		if (after->due_ns <= s->due_ns)
+			break;
+	}
 	if (after)
 		TAILQ_INSERT_AFTER(timers, after, s, due_link);
 	else
