@@ -55,6 +55,7 @@ struct options {
 	bool json;
 	const char *plot; /* SVG file to write, or NULL */
 	const char *run_dir;
+	const char *kicker_cpu; /* of an own xvswitchd */
 	struct target target[SYSTEMS_MAX];
 	unsigned int ntargets;
 };
@@ -66,6 +67,8 @@ struct scenario {
 	unsigned int ports[PARAMS_MAX]; /* one own xvswitchd with so many ports for each, up to 0 */
 	unsigned int active;            /* guests beyond these have little memory; 0: all active */
 	const char *fdb_size;           /* of an own xvswitchd, NULL: its default */
+	/* Before any daemon is started; may be NULL. 0 or negative errno. */
+	int (*prepare)(const struct options *o);
 };
 
 /* Scenarios by name (main.c); NULL when there is none of that name. */
@@ -186,6 +189,7 @@ struct slice_ops {
 	const char *unit;     /* what parameters are; NULL: there are none */
 	unsigned int nparams; /* 0 counts as one, of value 0 */
 	unsigned int param[PARAMS_MAX];
+	const char *const *param_name; /* by value of the parameter; NULL: numbers */
 };
 
 /*
@@ -286,6 +290,8 @@ double quantile_of(const double *sorted, unsigned int n, double q);
 const char *size_name(unsigned int size); /* valid until the next call */
 json_t *size_json(unsigned int size);
 const char *generator_name(const struct options *o);
+/* Of parameter number `param`; "" where there are none. Valid until the next call. */
+const char *param_text(const struct slice_ops *ops, unsigned int param);
 /* A row of results with what all rows have. */
 json_t *row_start(const struct options *o, const struct slice_ops *ops, unsigned int system,
 		  unsigned int param, unsigned int size, enum mode mode);
@@ -304,5 +310,7 @@ int load_run(const struct options *o, json_t *results);
 int ndr_run(const struct options *o, json_t *results);
 int attach_run(const struct options *o, json_t *results);
 int gap_run(const struct options *o, json_t *results);
+int nic_run(const struct options *o, json_t *results);
+int nic_prepare(const struct options *o);
 
 #endif

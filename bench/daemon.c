@@ -155,8 +155,9 @@ static int add_ports(struct target *t, unsigned int n, unsigned int pairs)
 static pid_t start_daemon(const struct options *o, const struct target *t)
 {
 	char path[PATH_MAX], cpu[16];
-	const char *argv[WORDS_MAX] = {path, "--run-dir",   t->run_dir, "--worker-cpus",
-				       cpu,  "--log-level", "error"};
+	const char *argv[WORDS_MAX] = {path,         "--run-dir",   t->run_dir, "--worker-cpus",
+				       cpu,          "--log-level", "error",    "--kicker-cpu",
+				       o->kicker_cpu};
 	char *args[WORDS_MAX];
 	pid_t pid;
 	int err;
@@ -166,8 +167,8 @@ static pid_t start_daemon(const struct options *o, const struct target *t)
 		return err;
 	snprintf(cpu, sizeof(cpu), "%d", MAX(o->switch_cpu, 0));
 	if (o->scenario->fdb_size) {
-		argv[7] = "--fdb-size";
-		argv[8] = o->scenario->fdb_size;
+		argv[9] = "--fdb-size";
+		argv[10] = o->scenario->fdb_size;
 	}
 	memcpy(args, argv, sizeof(args)); /* execv() does not write to them */
 	pid = fork();

@@ -101,9 +101,10 @@ static void report_one(const struct options *o, const struct slices *s, const st
 	json_t *row;
 
 	if (!o->json)
-		printf("%-12s %5s %9u %-11s %8.3f %8.2f %8.2f %8.2f %9llu\n",
-		       o->target[which->system].name, size_name(size), ops->param[which->param],
-		       mode_name(which->mode), sum.value, p50, p99, p999, (unsigned long long)h->n);
+		printf("%-12s %5s %9s %-11s %8.3f %8.2f %8.2f %8.2f %9llu\n",
+		       o->target[which->system].name, size_name(size),
+		       param_text(ops, which->param), mode_name(which->mode), sum.value, p50, p99,
+		       p999, (unsigned long long)h->n);
 	row = row_start(o, ops, which->system, which->param, size, which->mode);
 	json_object_update_new(row, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "mpps",
 					      sum.value, "cycles_per_packet",

@@ -19,15 +19,19 @@
 #include "bench/bench.h"
 
 static const struct scenario scenarios[] = {
-    {"vm2vm", vm2vm_run, "packet rate from guest to guest at full overload", {2}, 0, NULL},
-    {"ndr", ndr_run, "highest rate without loss, one way", {2}, 0, NULL},
-    {"flood", flood_run, "broadcasts from one guest to all others", {2, 3, 5, 9}, 0, NULL},
-    {"fdb", fdb_run, "cost of 1, 1024, 65536 addresses; learning rate", {2}, 0, "262144"},
-    {"ports", vm2vm_run, "vm2vm with 2, 64 and 256 attached guests", {2, 64, 256}, 2, NULL},
-    {"rr", rr_run, "round trip with one frame in flight", {2}, 0, NULL},
-    {"load", load_run, "latency at 10, 50, 90 % of the maximum, one way", {2}, 0, NULL},
-    {"gap", gap_run, "forwarding gap while ports come and go", {2}, 0, NULL},
-    {"attach", attach_run, "time from connect to the first frame forwarded", {2}, 0, NULL},
+    {"vm2vm", vm2vm_run, "packet rate from guest to guest at full overload", .ports = {2}},
+    {"ndr", ndr_run, "highest rate without loss, one way", .ports = {2}},
+    {"flood", flood_run, "broadcasts from one guest to all others", .ports = {2, 3, 5, 9}},
+    {"fdb", fdb_run, "cost of 1, 1024, 65536 addresses; learning rate", .ports = {2},
+     .fdb_size = "262144"},
+    {"ports", vm2vm_run, "vm2vm with 2, 64 and 256 attached guests", .ports = {2, 64, 256},
+     .active = 2},
+    {"nic", nic_run, "between a guest and AF_XDP on veth, against a bare sender", .ports = {1},
+     .prepare = nic_prepare},
+    {"rr", rr_run, "round trip with one frame in flight", .ports = {2}},
+    {"load", load_run, "latency at 10, 50, 90 % of the maximum, one way", .ports = {2}},
+    {"gap", gap_run, "forwarding gap while ports come and go", .ports = {2}},
+    {"attach", attach_run, "time from connect to the first frame forwarded", .ports = {2}},
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -83,7 +87,10 @@ static int run(struct options *o)
 	json_t *results = json_array();
 	int err;
 
-	err = daemons_start(o); /* before this thread is pinned: they inherit where it may run */
+	err = o->scenario->prepare ? o->scenario->prepare(o) : 0;
+	if (!err)
+		err = daemons_start(
+		    o); /* before this thread is pinned: they inherit where it may run */
 	if (!err)
 		err = pin(o->cpu);
 	if (!err)

@@ -117,6 +117,12 @@ static bool opt_guests(struct options *o, const char *text)
 	return number(text, 2, PORTS_MAX, &o->guests);
 }
 
+static bool opt_kicker_cpu(struct options *o, const char *text)
+{
+	o->kicker_cpu = text;
+	return true;
+}
+
 static bool opt_plot(struct options *o, const char *text)
 {
 	o->plot = text;
@@ -217,6 +223,7 @@ static const struct row {
     {"system", "NAME=A,B[..][,PID]", opt_system, "the same, named; repeat it to compare"},
     {"cpu", "N", opt_cpu, "CPU of the generator (0)"},
     {"switch-cpu", "N|none", opt_switch_cpu, "CPU of the switch, for the probes (1)"},
+    {"kicker-cpu", "N|none", opt_kicker_cpu, "nic: as for xvswitchd (auto)"},
     {"no-huge", NULL, opt_no_huge, "guest memory without huge pages"},
     {"json", NULL, opt_json, "results as JSON on stdout"},
     {"plot", "FILE.svg", opt_plot, "draw rate against frame size"},
@@ -253,6 +260,7 @@ static void set_defaults(struct options *o)
 	o->ring_size = 1024;
 	o->count = 20;
 	o->switch_cpu = 1;
+	o->kicker_cpu = "auto";
 	o->huge = true;
 }
 

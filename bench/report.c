@@ -98,6 +98,18 @@ static double cycles(double mpps)
 	return mpps > 0 ? (double)clock_ticks_per_second() / 1e6 / mpps : 0;
 }
 
+const char *param_text(const struct slice_ops *ops, unsigned int param)
+{
+	static char text[16];
+
+	if (!ops->unit)
+		return "";
+	if (ops->param_name)
+		return ops->param_name[ops->param[param]];
+	snprintf(text, sizeof(text), "%u", ops->param[param]);
+	return text;
+}
+
 json_t *row_start(const struct options *o, const struct slice_ops *ops, unsigned int system,
 		  unsigned int param, unsigned int size, enum mode mode)
 {
@@ -108,7 +120,9 @@ json_t *row_start(const struct options *o, const struct slice_ops *ops, unsigned
 		      generator_name(o), "mode", mode_name(mode), "ports", (int)t->nports);
 
 	if (ops->unit)
-		json_object_set_new(row, ops->unit, json_integer(ops->param[param]));
+		json_object_set_new(row, ops->unit,
+				    ops->param_name ? json_string(param_text(ops, param))
+						    : json_integer(ops->param[param]));
 	return row;
 }
 
@@ -119,8 +133,8 @@ static void print_row(const struct options *o, const struct slice_ops *ops, unsi
 
 	if (o->json)
 		return;
-	printf("%-12s %5u %5s %9u %-11s %8.2f %7.0f %6.2f %6.0f%% %8.0f %5.0f%% %6.0f %6u\n",
-	       t->name, t->nports, size_name(size), ops->param[which->param],
+	printf("%-12s %5u %5s %9s %-11s %8.2f %7.0f %6.2f %6.0f%% %8.0f %5.0f%% %6.0f %6u\n",
+	       t->name, t->nports, size_name(size), param_text(ops, which->param),
 	       mode_name(which->mode), sum->value, cycles(sum->value), ratio, sum->spread * 100,
 	       sum->gen_cost, sum->gen_busy * 100, sum->distance, sum->n);
 }

@@ -163,6 +163,8 @@ static int pass_first(struct bench_system *s, const struct options *o)
 	static const unsigned int from[] = {0, 1, 0};
 	int err = 0;
 
+	if (s->nguests < 2)
+		return 0;
 	system_set_size(s, o->size[0]);
 	for (unsigned int i = 0; i < ARRAY_LEN(from) && !err; i++)
 		err = system_pass_one(s, from[i]);
