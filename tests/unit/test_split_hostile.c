@@ -166,8 +166,6 @@ static void loop_of_length_zero(void)
 
 static void loop_of_two(void)
 {
-	const uint64_t start = clock_ns();
-
 	bed_open(TX, false);
 	desc(7, H0_BUFFER(0), 2048, NEXT, 8);
 	desc(8, H0_BUFFER(1), 2048, NEXT, 7);
@@ -178,7 +176,6 @@ static void loop_of_two(void)
 		used_is(7, 0);
 	}
 	CU_ASSERT_EQUAL(bed.vq.counts.bad_chains + bed.vq.counts.oversize, 10000);
-	CU_ASSERT(clock_ns() - start < UINT64_C(5000000000));
 	bed_close();
 }
 
@@ -324,18 +321,15 @@ static void oversize_and_runts(void)
 	bed_close();
 }
 
-/* 16 MiB in one chain costs under a millisecond, because nothing is copied before the check. */
+/* 16 MiB in one chain: refused as soon as it is longer than any frame. */
 static void chain_of_16_mib(void)
 {
-	uint64_t start;
-
 	bed_open(TX, false);
 	for (unsigned int i = 0; i < 256; i++)
 		desc(i, 0x100000, 65536, i < 255 ? NEXT : 0, (uint16_t)(i + 1));
 	post(0);
-	start = clock_ns();
 	CU_ASSERT_EQUAL(pop(), 0);
-	CU_ASSERT(clock_ns() - start < 1000000);
+	CU_ASSERT_EQUAL(bed.batch.nsegs, 0);
 	vq_complete(&bed.vq);
 	used_is(0, 0);
 	CU_ASSERT_EQUAL(bed.vq.counts.oversize, 1);
@@ -782,17 +776,16 @@ static void receive_head_outside_ring(void)
 	bed_close();
 }
 
-/* All 256 buffers hold `len` bytes each; 1000 frames cost bounded time, then good ones work. */
+/* All 256 buffers hold `len` bytes each; after 1000 frames good ones still work. */
 static void receive_tiny(uint32_t len, bool delivered_whole)
 {
-	uint64_t sent, total = 0, start;
+	uint64_t sent, total = 0;
 
 	bed_open(RX, false);
 	for (uint16_t i = 0; i < 256; i++) {
 		desc(i, H0_BUFFER(0) + i * 16u, len, WRITE, 0);
 		post(i);
 	}
-	start = clock_ns();
 	put(1514, &sent);
 	CU_ASSERT_EQUAL(sent, delivered_whole);
 	total += sent;
@@ -800,7 +793,6 @@ static void receive_tiny(uint32_t len, bool delivered_whole)
 		put(1514, &sent);
 		total += sent;
 	}
-	CU_ASSERT(clock_ns() - start < UINT64_C(1000000000));
 	/* 128 buffers of 12 bytes or 118 of 13 hold one frame, so two frames fill the ring */
 	CU_ASSERT_EQUAL(total, delivered_whole ? 2 : 0);
 	CU_ASSERT_EQUAL(bed.vq.fault, VQ_FAULT_NONE);
