@@ -314,6 +314,7 @@ static int plan_name(struct plan *plan, const struct command_line *line, struct 
 		return refuse(why, -ENOENT, "no port \"%.100s\" has been added before this line",
 			      name);
 	if (req && line->command->id == CMD_PORT_DEL)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): req lies in plan->port */
 		*req = plan->port[--plan->count];
 	return 0;
 }
