@@ -54,6 +54,15 @@ struct flow_cache {
 
 #define TXQ_MAX SWITCH_QUEUES_MAX
 
+/*
+ * A queue that was empty this many times in a row is idle. Idle queues take turns: at least
+ * IDLE_POLLS_MIN of them, or a sixth of all queues, are polled in a round, so that many attached
+ * guests that say nothing cost those that do little, and none waits for more than six rounds.
+ */
+#define IDLE_AFTER     64u
+#define IDLE_POLLS_MIN 16u
+#define IDLE_ROUNDS    6u
+
 enum { TXQ_HELD = 1, TXQ_PENDING = 2 };
 
 /* Counters of the worker itself; it is the only writer. */
@@ -81,10 +90,15 @@ struct worker {
 	unsigned int nlisted;  /* outputs with frames in this batch */
 	unsigned int nheld;    /* transmit queues whose lock is ours in this round */
 	unsigned int npending; /* transmit queues that we left frames waiting in */
+	unsigned int nactive;  /* receive queues that are polled in every round */
+	unsigned int cursor;   /* the last idle one that was polled */
 	uint16_t listed[PORT_ID_MAX];
 	uint16_t held[TXQ_MAX];
 	uint16_t pending[TXQ_MAX];
 	uint8_t txq_state[TXQ_MAX];
+	uint16_t active[TXQ_MAX];     /* places in the list of receive queues */
+	uint8_t empty_polls[TXQ_MAX]; /* of an active queue, in a row */
+	bool is_active[TXQ_MAX];
 	struct out_list list[PORT_ID_MAX];
 	struct flow_cache cache[TXQ_MAX];
 
@@ -309,6 +323,9 @@ static void worker_adopt(struct worker *w, const struct topology *t)
 	for (uint16_t i = 0; i < t->ntxq; i++)
 		if (!t->txq[i].paused && outq_backlog(t->txq[i].oq))
 			remember_pending(w, i);
+	memset(w->is_active, 0, t->worker[w->id].nrxq);
+	w->nactive = 0;
+	w->cursor = 0;
 	for (unsigned int i = 0; i < t->worker[w->id].nrxq; i++)
 		w->cache[i] = (struct flow_cache){.source = NO_KEY, .destination = NO_KEY};
 	w->topology_generation = t->generation;
@@ -332,17 +349,59 @@ static unsigned int poll_rxq(struct worker *w, const struct topology *t, unsigne
 	return n;
 }
 
-static unsigned int worker_round(struct worker *w, const struct topology *t)
+static unsigned int poll_active(struct worker *w, const struct topology *t)
 {
-	const unsigned int nrxq = t->worker[w->id].nrxq;
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < nrxq; i++)
-		n += poll_rxq(w, t, i);
+	for (unsigned int k = 0; k < w->nactive;) {
+		const uint16_t i = w->active[k];
+		const unsigned int got = poll_rxq(w, t, i);
+
+		n += got;
+		w->empty_polls[i] = got ? 0 : (uint8_t)(w->empty_polls[i] + 1);
+		if (unlikely(w->empty_polls[i] == IDLE_AFTER)) {
+			w->is_active[i] = false;
+			w->active[k] = w->active[--w->nactive];
+		} else {
+			k++;
+		}
+	}
+	counter_add(&w->stats.polls, w->nactive);
+	return n;
+}
+
+/* The next few idle queues; those that have frames become active. */
+static unsigned int poll_idle(struct worker *w, const struct topology *t)
+{
+	const unsigned int nrxq = t->worker[w->id].nrxq;
+	const unsigned int turns = MIN(nrxq, MAX(IDLE_POLLS_MIN, nrxq / IDLE_ROUNDS));
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < turns; k++) {
+		const unsigned int i = w->cursor;
+
+		w->cursor = i + 1 == nrxq ? 0 : i + 1;
+		if (w->is_active[i])
+			continue;
+		const unsigned int got = poll_rxq(w, t, i);
+
+		if (got) {
+			w->is_active[i] = true;
+			w->empty_polls[i] = 0;
+			w->active[w->nactive++] = (uint16_t)i;
+			n += got;
+		}
+	}
+	return n;
+}
+
+static unsigned int worker_round(struct worker *w, const struct topology *t)
+{
+	const unsigned int n = poll_active(w, t) + poll_idle(w, t);
+
 	flush_held(w, t);
 	if (unlikely(w->npending))
 		retry_pending(w, t);
-	counter_add(&w->stats.polls, nrxq);
 	return n;
 }
 
