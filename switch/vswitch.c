@@ -26,12 +26,14 @@
 
 #include <errno.h>
 #include <rte_rcu_qsbr.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "switch/frame_pool.h"
 #include "switch/outq.h"
 #include "switch/topology.h"
@@ -39,6 +41,7 @@
 
 #define FDB_CAPACITY_DEFAULT 65536u
 #define WORKER_NONE          (-1)
+#define ROUND_PATIENCE_NS    UINT64_C(10000000) /* far more than any round takes */
 
 /* A port and what the switch keeps for it. */
 struct attachment {
@@ -106,12 +109,24 @@ static void unassign_rxqs(struct vswitch *sw, struct attachment *a)
 	}
 }
 
-/* Waits until no worker can hold a pointer it took before this call. */
+/*
+ * Waits until no worker can hold a pointer it took before this call. A round never ends by itself
+ * when a front-end has made its call descriptor sleep (see ports/event_fd.h), and control, waiting
+ * here, could not find out why: so a worker that takes too long is interrupted.
+ */
 static void wait_for_workers(struct vswitch *sw)
 {
 	const uint64_t token = rte_rcu_qsbr_start(sw->shared.qsbr);
+	uint64_t patience = clock_ns() + ROUND_PATIENCE_NS;
 
-	rte_rcu_qsbr_check(sw->shared.qsbr, token, true);
+	while (!rte_rcu_qsbr_check(sw->shared.qsbr, token, false)) {
+		sched_yield();
+		if (clock_ns() < patience)
+			continue;
+		for (unsigned int w = 0; w < sw->nworkers; w++)
+			worker_interrupt(sw->worker[w]);
+		patience = clock_ns() + ROUND_PATIENCE_NS;
+	}
 }
 
 static struct topology *build_topology(struct vswitch *sw)
@@ -373,17 +388,17 @@ static int start_workers(struct vswitch *sw, const struct vswitch_config *config
 
 	if (cpus->count == 0 || cpus->count > WORKERS_MAX)
 		return -EINVAL;
-	while (sw->nworkers < cpus->count) {
-		struct worker **w = &sw->worker[sw->nworkers];
-		const int err = worker_create(w, &sw->shared, sw->nworkers, cpus->cpu[sw->nworkers],
-					      config->pin);
+	int err = interrupt_install();
 
+	while (!err && sw->nworkers < cpus->count) {
+		struct worker **w = &sw->worker[sw->nworkers];
+
+		err = worker_create(w, &sw->shared, sw->nworkers, cpus->cpu[sw->nworkers],
+				    config->pin);
 		if (*w)
 			sw->nworkers++;
-		if (err)
-			return err;
 	}
-	return 0;
+	return err;
 }
 
 int vswitch_create(struct vswitch **out, const struct vswitch_config *config)

@@ -33,6 +33,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/interrupt.h"
 
 /* Frames of the current batch that go to one output. */
 struct out_list {
@@ -472,6 +473,11 @@ void worker_destroy(struct worker *w)
 	pthread_join(w->thread, NULL);
 	rte_rcu_qsbr_thread_unregister(w->shared->qsbr, w->id);
 	munmap(w, sizeof(*w));
+}
+
+void worker_interrupt(struct worker *w)
+{
+	interrupt_thread(w->thread);
 }
 
 void worker_get_info(const struct worker *w, struct worker_info *out)

@@ -32,6 +32,9 @@ int worker_create(struct worker **out, struct worker_shared *shared, unsigned in
 /* shared->stop is set: waits for the thread and frees it. */
 void worker_destroy(struct worker *w);
 
+/* If it sleeps in a system call, that returns EINTR. Any time, control thread. */
+void worker_interrupt(struct worker *w);
+
 /* Any time, control thread. */
 void worker_get_info(const struct worker *w, struct worker_info *out);
 const struct port_counters *worker_counters(const struct worker *w, uint16_t port_id);

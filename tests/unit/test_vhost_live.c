@@ -5,6 +5,7 @@
  * the end each frame has arrived once and in order, or a counter says where it was dropped.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -389,6 +390,54 @@ static void no_interrupt_is_lost_by_event_index(void)
 	sleep_for_each_frame(true);
 }
 
+static bool worker_moves(const struct world *w)
+{
+	const uint64_t end = clock_ns() + 5000000;
+	struct worker_info before, now;
+
+	vswitch_worker_info(w->sw, 0, &before);
+	do
+		vswitch_worker_info(w->sw, 0, &now);
+	while (now.rounds < before.rounds + 2 && clock_ns() < end);
+	return now.rounds >= before.rounds + 2;
+}
+
+/* Brings the counter to its maximum, whatever is in it. */
+static void fill(int fd)
+{
+	for (uint64_t n = UINT64_C(1) << 63; n; n /= 2)
+		while (write(fd, &n, sizeof(n)) > 0)
+			;
+	CU_ASSERT_EQUAL(errno, EAGAIN);
+}
+
+/*
+ * Guest B's front-end fills its call descriptor and lets writes to it sleep. While the worker
+ * sleeps there, guest A asks for a hand-off: it gets its answer. Without the mend control waits for
+ * the worker, and nobody is left to wake it.
+ */
+static void sleeping_worker_is_woken(void)
+{
+	const uint64_t end = clock_ns() + 2000000000;
+	struct world w;
+	int call;
+
+	world_open(&w, true);
+	call = w.guest[B].pair[0].rx.call_fd;
+	fill(call);
+	CU_ASSERT_EQUAL(fcntl(call, F_SETFL, fcntl(call, F_GETFL) & ~O_NONBLOCK), 0);
+	while (worker_moves(&w) && clock_ns() < end) {
+		send_burst(&w);
+		receive_all(&w);
+	}
+	CU_ASSERT_FALSE(worker_moves(&w));
+	new_memory(&w, A);
+	while (!worker_moves(&w) && clock_ns() < end)
+		;
+	CU_ASSERT_TRUE(worker_moves(&w));
+	world_close(&w);
+}
+
 static const struct unit_case cases[] = {
     UNIT_CASE(memory_of_the_sender),
     UNIT_CASE(memory_of_the_receiver),
@@ -400,6 +449,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(disabling_the_receiver),
     UNIT_CASE(no_interrupt_is_lost_by_flag),
     UNIT_CASE(no_interrupt_is_lost_by_event_index),
+    UNIT_CASE(sleeping_worker_is_woken),
 };
 
 int main(int argc, char **argv)
