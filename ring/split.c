@@ -22,7 +22,8 @@
  *
  * Trust: a head number beyond the ring or an index that jumps further than the ring is long breaks
  * the queue (vq->fault). Anything wrong inside a chain costs that chain: it is returned with length
- * 0 and counted. Every walk is bounded by vq->chain_max or VQ_CHAIN_MAX links.
+ * 0 and counted. Every walk is bounded by vq->chain_max or VQ_CHAIN_MAX links, and all walks for
+ * one frame that is sent by GATHER_LINKS.
  *
  * A malformed receive chain also costs the frame that was about to be stored: all heads gathered
  * for it are returned empty. Putting single heads back would let a guest make us look at the same
@@ -535,11 +536,18 @@ static unsigned int put_fast(struct vq *vq, const struct guest_mem *mem, struct 
 /* Buffers gathered for one frame: pieces of guest memory, and the heads they belong to. */
 #define GATHER_PIECES 2048
 #define GATHER_HEADS  1024
+/*
+ * Descriptors that are looked at for one frame, in all its chains. A frame in the smallest sensible
+ * buffers needs two for each; without a limit a guest could have a million of empty ones read for
+ * each frame that it is sent, at the cost of all others.
+ */
+#define GATHER_LINKS 2048
 
 struct gather {
 	uint32_t capacity; /* bytes in all pieces, cut off at `need` */
 	unsigned int npieces;
 	unsigned int nheads;
+	unsigned int nlinks;
 	struct {
 		uint8_t *host;
 		uint32_t len;
@@ -572,7 +580,7 @@ static bool gather_add(struct gather *g, const struct guest_mem *mem, uint32_t *
 	return true;
 }
 
-/* Adds one chain, as far as it is needed to reach `need` bytes; false if it is malformed. */
+/* Adds one chain, as far as it is needed to reach `need` bytes; false if malformed or too long. */
 static bool gather_chain(struct gather *g, struct vq *vq, const struct guest_mem *mem,
 			 uint16_t head, uint32_t need)
 {
@@ -586,6 +594,8 @@ static bool gather_chain(struct gather *g, struct vq *vq, const struct guest_mem
 		const uint32_t take = MIN(d.len, need - g->capacity);
 
 		if (!(d.flags & VRING_DESC_F_WRITE) || d.len > UINT64_MAX - d.addr)
+			return false;
+		if (g->nlinks++ == GATHER_LINKS)
 			return false;
 		if (!gather_add(g, mem, &vq->hint, d.addr, d.len, take))
 			return false;
@@ -611,7 +621,7 @@ static enum put_result gather_buffers(struct gather *g, struct vq *vq, const str
 {
 	const unsigned int max_heads = vq->mergeable ? GATHER_HEADS : 1;
 
-	g->capacity = g->npieces = g->nheads = 0;
+	g->capacity = g->npieces = g->nheads = g->nlinks = 0;
 	while (g->capacity < need) {
 		uint16_t head;
 

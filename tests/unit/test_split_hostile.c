@@ -804,6 +804,26 @@ static void receive_tiny(uint32_t len, bool delivered_whole)
 	bed_close();
 }
 
+/* Each of 254 heads begins a chain of 255 empty descriptors: not all of them are walked. */
+static void receive_long_empty_chains(void)
+{
+	uint64_t sent;
+
+	bed_open(RX, false);
+	for (uint16_t i = 0; i < 255; i++)
+		desc(i, H0_BUFFER(0), 0, WRITE | (i < 254 ? NEXT : 0), (uint16_t)(i + 1));
+	for (unsigned int i = 0; i < 254; i++)
+		post(0);
+	CU_ASSERT_EQUAL(put(60, &sent), 1);
+	CU_ASSERT_EQUAL(sent, 0);
+	CU_ASSERT_EQUAL(bed.vq.counts.bad_buffer_drops, 1);
+	/* 8 chains are within the limit, the 9th is not; all are returned */
+	for (unsigned int i = 0; i < 9; i++)
+		used_is(0, 0);
+	CU_ASSERT_EQUAL(guest_ring_raw_used_idx(&bed.ring), bed.used);
+	bed_close();
+}
+
 static void receive_buffers_of_0_1_12_13_bytes(void)
 {
 	receive_tiny(0, false);
@@ -1056,6 +1076,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(receive_never_writes_read_only_buffer),
     UNIT_CASE(receive_head_outside_ring),
     UNIT_CASE(receive_buffers_of_0_1_12_13_bytes),
+    UNIT_CASE(receive_long_empty_chains),
     UNIT_CASE(receive_too_small_without_merging),
     UNIT_CASE(receive_into_own_rings),
     UNIT_CASE(descriptor_rewritten_while_read),
