@@ -246,7 +246,7 @@ unsigned int outq_backlog(const struct outq *oq)
 	return load_relaxed(&oq->waiting);
 }
 
-struct txq *outq_txq(struct outq *oq)
+unsigned int outq_frames(const struct outq *oq)
 {
-	return oq->txq;
+	return rte_ring_count(oq->backlog);
 }

@@ -39,7 +39,8 @@ void outq_purge(struct outq *oq, struct port_counters *c);
 /* Chunks waiting; any thread. */
 unsigned int outq_backlog(const struct outq *oq);
 
-struct txq *outq_txq(struct outq *oq);
+/* Frames waiting; any thread. A long frame takes several chunks. */
+unsigned int outq_frames(const struct outq *oq);
 
 /* ---- worker ---- */
 

@@ -212,7 +212,7 @@ unsigned int vswitch_port_backlog(const struct vswitch *sw, const struct port *p
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < port->nqueues; i++)
-		n += outq_backlog(a->outq[i]);
+		n += outq_frames(a->outq[i]);
 	return n;
 }
 

@@ -159,6 +159,22 @@ static void paused_queue_is_not_touched(void)
 	teardown(&f);
 }
 
+static void long_frames_are_counted_once(void)
+{
+	static uint8_t big[9000];
+	struct fixture f;
+
+	setup(&f, 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		make_pkt(&f.pkt[i], big, sizeof(big), 0, i);
+		f.list[i] = &f.pkt[i];
+	}
+	CU_ASSERT_FALSE(outq_send(f.oq, true, false, f.list, 3, &f.c, &f.scratch));
+	CU_ASSERT_EQUAL(outq_frames(f.oq), 3);
+	CU_ASSERT_EQUAL(outq_backlog(f.oq), 3 * frame_chunks(sizeof(big)));
+	teardown(&f);
+}
+
 static void full_backlog_drops_and_counts(void)
 {
 	struct fixture f;
@@ -295,6 +311,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(direct_when_empty),
     UNIT_CASE(waits_in_order_while_full),
     UNIT_CASE(paused_queue_is_not_touched),
+    UNIT_CASE(long_frames_are_counted_once),
     UNIT_CASE(full_backlog_drops_and_counts),
     UNIT_CASE(jumbo_frames_survive_the_backlog),
     UNIT_CASE(senders_share_a_queue),
