@@ -179,13 +179,6 @@ void pipe_set_room(struct port *p, unsigned int queue, uint32_t n)
 		      n == PIPE_ROOM_UNLIMITED ? UINT64_MAX : load_relaxed(&r->next) + n);
 }
 
-unsigned int pipe_unpolled(const struct port *p, unsigned int queue)
-{
-	struct pipe_ring *r = &pipe_queue(p, queue)->to_switch;
-
-	return (unsigned int)(r->head - load_acquire(&r->tail)); /* as in pipe_send() */
-}
-
 /* ---- control ---- */
 
 static void pipe_info(const struct port *p, struct port_info *out)
@@ -257,8 +250,8 @@ int pipe_port_create(struct port **out, const char *name, unsigned int nqueues)
 	p->type = &pipe_type;
 	p->id = PORT_ID_NONE;
 	p->nqueues = nqueues;
-	for (uint16_t i = 0; i < nqueues; i++) {
-		if (pipe_queue_add(p, i)) {
+	for (unsigned int i = 0; i < nqueues; i++) {
+		if (pipe_queue_add(p, (uint16_t)i)) {
 			pipe_destroy(p);
 			return -ENOMEM;
 		}

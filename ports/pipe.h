@@ -45,7 +45,4 @@ uint32_t pipe_receive(struct port *p, unsigned int queue, void *buf, uint32_t si
  */
 void pipe_set_room(struct port *p, unsigned int queue, uint32_t n);
 
-/* Frames that the switch has not yet polled from the queue. */
-unsigned int pipe_unpolled(const struct port *p, unsigned int queue);
-
 #endif
