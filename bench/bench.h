@@ -311,6 +311,7 @@ int ndr_run(const struct options *o, json_t *results);
 int attach_run(const struct options *o, json_t *results);
 int gap_run(const struct options *o, json_t *results);
 int nic_run(const struct options *o, json_t *results);
+int state_run(const struct options *o, json_t *results);
 int nic_prepare(const struct options *o);
 
 #endif

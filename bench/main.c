@@ -32,6 +32,7 @@ static const struct scenario scenarios[] = {
     {"load", load_run, "latency at 10, 50, 90 % of the maximum, one way", .ports = {2}},
     {"gap", gap_run, "forwarding gap while ports come and go", .ports = {2}},
     {"attach", attach_run, "time from connect to the first frame forwarded", .ports = {2}},
+    {"state", state_run, "state of the machine, a line for each line read", .ports = {0}},
 };
 
 const struct scenario *scenario_find(const char *name)

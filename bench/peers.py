@@ -20,7 +20,7 @@ import time
 
 OVS_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 HUGEPAGES = pathlib.Path("/proc/sys/vm/nr_hugepages")
-HUGEPAGES_WANTED = 360  # of 2 MiB, free: 256 MiB for each DPDK process, the rest for guests
+HUGEPAGES_WANTED = 700  # of 2 MiB, free: 128 for testpmd, 310 for OVS, the rest for guests
 START_TIMEOUT = 30
 
 
@@ -168,16 +168,16 @@ SYSTEMS = (Xvswitch, Testpmd, Ovs)
 
 
 @contextlib.contextmanager
-def huge_pages():
+def huge_pages(wanted=HUGEPAGES_WANTED):
     """Sees to enough free huge pages for the run."""
     before = int(HUGEPAGES.read_text())
-    missing = HUGEPAGES_WANTED - free_huge_pages()
+    missing = wanted - free_huge_pages()
     try:
         if missing > 0:
             HUGEPAGES.write_text(str(before + missing))
-        if free_huge_pages() < HUGEPAGES_WANTED:
+        if free_huge_pages() < wanted:
             raise Failed(f"only {free_huge_pages()} huge pages of 2 MiB to be had, "
-                         f"{HUGEPAGES_WANTED} wanted")
+                         f"{wanted} wanted")
         yield
     finally:
         HUGEPAGES.write_text(str(before))
