@@ -458,8 +458,10 @@ unsigned int vq_pop(struct vq *vq, const struct guest_mem *mem, struct batch *ba
 
 		frame[i] = pop_single(vq, mem, &d);
 		if (likely(frame[i] != NULL)) {
-			__builtin_prefetch(frame[i]);
-			__builtin_prefetch(frame[i] + CACHE_LINE);
+			/* As if to write: the guest rewrites the buffer, and a line that
+			 * moved here whole need not be taken back from two places. */
+			prefetch_write(frame[i]);
+			prefetch_write(frame[i] + CACHE_LINE);
 			frame[i] += vq->hdr_len;
 			len[i] = d.len - vq->hdr_len;
 		}
