@@ -19,7 +19,7 @@ MACS = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")
 SETTLE = 0.2  # seconds
 TURN = 0.8
 TURNS_MIN = 3  # fewer in one state say nothing
-HUGEPAGES_EACH = 110
+HUGEPAGES_EACH = 200  # the peers take more for guests of this kind
 PROMPT = "testpmd> "
 
 
@@ -47,8 +47,11 @@ class Guests:
         return self.log.read_text(errors="replace")
 
     def wait_prompts(self, count):
-        peers.wait_for(lambda: self.text().count(PROMPT) >= count,
-                       f"guests of {self.system.name}", self.process)
+        try:
+            peers.wait_for(lambda: self.text().count(PROMPT) >= count,
+                           f"guests of {self.system.name}", self.process)
+        except peers.Failed as error:
+            raise peers.Failed(f"{error}\n{self.text()[-1000:]}") from None
 
     def command(self, words):
         """One command; what it printed."""
