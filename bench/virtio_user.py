@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The comparison once more with guests that are not ours: dpdk-testpmd with two virtio-user devices.
+"""The comparison with guests that are not ours: dpdk-testpmd with two virtio-user devices.
 
 Each system gets a testpmd on its two sockets that forwards between its two devices, so that the
 frames injected at the start circulate, in both directions, between two known addresses. Systems
