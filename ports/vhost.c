@@ -104,7 +104,8 @@ struct vhost_port {
 	X(VIRTIO_F_EVENT_IDX)                                                                      \
 	X(VHOST_USER_F_PROTOCOL_FEATURES)                                                          \
 	X(VIRTIO_F_VERSION_1)                                                                      \
-	X(VIRTIO_F_RING_PACKED)
+	X(VIRTIO_F_RING_PACKED)                                                                    \
+	X(VIRTIO_F_IN_ORDER)
 
 static const char *const feature_names[64] = {
 #define X(bit) [bit] = #bit,

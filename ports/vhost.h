@@ -25,11 +25,11 @@ struct vhost_port;
 
 /* Virtio and vhost feature bits this device offers. */
 #define VHOST_FEATURES                                                                             \
-	(FEATURE(VIRTIO_F_VERSION_1) | FEATURE(VIRTIO_NET_F_MRG_RXBUF) |                           \
-	 FEATURE(VIRTIO_F_INDIRECT_DESC) | FEATURE(VIRTIO_F_EVENT_IDX) |                           \
-	 FEATURE(VIRTIO_F_ANY_LAYOUT) | FEATURE(VIRTIO_NET_F_MQ) | FEATURE(VIRTIO_NET_F_STATUS) |  \
-	 FEATURE(VIRTIO_NET_F_CTRL_VQ) | FEATURE(VIRTIO_NET_F_GUEST_ANNOUNCE) |                    \
-	 FEATURE(VHOST_USER_F_PROTOCOL_FEATURES))
+	(FEATURE(VIRTIO_F_VERSION_1) | FEATURE(VIRTIO_F_IN_ORDER) |                                \
+	 FEATURE(VIRTIO_NET_F_MRG_RXBUF) | FEATURE(VIRTIO_F_INDIRECT_DESC) |                       \
+	 FEATURE(VIRTIO_F_EVENT_IDX) | FEATURE(VIRTIO_F_ANY_LAYOUT) | FEATURE(VIRTIO_NET_F_MQ) |   \
+	 FEATURE(VIRTIO_NET_F_STATUS) | FEATURE(VIRTIO_NET_F_CTRL_VQ) |                            \
+	 FEATURE(VIRTIO_NET_F_GUEST_ANNOUNCE) | FEATURE(VHOST_USER_F_PROTOCOL_FEATURES))
 
 /* Ring addresses in the front-end's user address space (VHOST_USER_SET_VRING_ADDR). */
 struct vhost_ring_addr {

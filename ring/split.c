@@ -20,6 +20,10 @@
  * will be written, and after a put the buffers that come next (cores far apart, one frame in flight
  * between two guests: p50 2.82 -> 2.29 us, p99 3.53 -> 2.76 us).
  *
+ * Heads come back in the order in which they were offered, malformed ones too: that is what
+ * VIRTIO_F_IN_ORDER promises, with which a driver needs no list of free descriptors (DPDK's
+ * virtio-user as the guest, 64 bytes, cores far apart: 11.0 -> 16.1 Mpps).
+ *
  * Trust: a head number beyond the ring or an index that jumps further than the ring is long breaks
  * the queue (vq->fault). Anything wrong inside a chain costs that chain: it is returned with length
  * 0 and counted. Every walk is bounded by vq->chain_max or VQ_CHAIN_MAX links, and all walks for

@@ -27,6 +27,7 @@
 #define VHOST_USER_F_PROTOCOL_FEATURES 30
 #define VIRTIO_F_VERSION_1             32
 #define VIRTIO_F_RING_PACKED           34
+#define VIRTIO_F_IN_ORDER              35
 
 #define FEATURE(bit) (UINT64_C(1) << (bit))
 

@@ -979,6 +979,29 @@ static void header_is_a_private_copy(void)
 	bed_close();
 }
 
+/* ---- order (virtio 1.2, 2.7.13: VIRTIO_F_IN_ORDER) ---- */
+
+/* Whatever becomes of a chain, its head comes back in its turn. */
+static void heads_come_back_in_order(void)
+{
+	bed_open(TX, false);
+	desc(7, GOOD, HDR + GOOD_LEN, 0, 0);
+	desc(3, UINT64_MAX - 0xff, HDR + GOOD_LEN, 0, 0); /* outside of memory */
+	desc(9, GOOD, HDR + 4, 0, 0);                     /* a runt */
+	desc(1, GOOD, HDR + GOOD_LEN, 0, 0);
+	post(7);
+	post(3);
+	post(9);
+	post(1);
+	CU_ASSERT_EQUAL(pop(), 2);
+	CU_ASSERT(vq_complete(&bed.vq));
+	used_is(7, 0);
+	used_is(3, 0);
+	used_is(9, 0);
+	used_is(1, 0);
+	bed_close();
+}
+
 /* ---- notification ---- */
 
 static void notify_by_flag(void)
@@ -1082,6 +1105,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(descriptor_rewritten_while_read),
     UNIT_CASE(table_rewritten_while_read),
     UNIT_CASE(header_is_a_private_copy),
+    UNIT_CASE(heads_come_back_in_order),
     UNIT_CASE(notify_by_flag),
     UNIT_CASE(notify_by_event_index),
     UNIT_CASE(kicks_are_suppressed),
