@@ -27,7 +27,7 @@
 #define FDB_SIZE_MIN        64u
 #define FDB_SIZE_MAX        1048576u
 #define AGEING_MAX          1000000u
-#define UMEM_CHUNKS_DEFAULT 16384u
+#define UMEM_CHUNKS_DEFAULT 32768u
 #define UMEM_CHUNKS_MIN     1024u
 #define UMEM_CHUNKS_MAX     1048576u
 #define SOCKET_MODE_DEFAULT 0660
@@ -196,7 +196,7 @@ static int set_log_level(struct options *o, const char *text, struct refusal *wh
 	X("ageing", 0, "SECONDS", set_ageing, "until a silent address is forgotten [300]")         \
 	X("umem-chunks", 0, "N", set_umem_chunks,                                                  \
 	  "buffers of 2 KiB for AF_XDP, a power of two from 1024\n"                                \
-	  "to 1048576; reserved with the first af-xdp port [16384]")                               \
+	  "to 1048576; reserved with the first af-xdp port [32768]")                               \
 	X("log-level", 0, "LEVEL", set_log_level, "error, warn, info or debug [info]")             \
 	X("version", 'V', NULL, NULL, "print the version and exit")                                \
 	X("help", 'h', NULL, NULL, "print this text and exit")

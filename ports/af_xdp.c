@@ -564,8 +564,8 @@ static void af_xdp_warning(const struct af_xdp *a, struct port_info *out)
 			 a->port.nqueues, a->dev.rx_queues, a->device);
 	else if (a->active && a->dev.veth)
 		snprintf(out->warning, sizeof(out->warning),
-			 "if the other end of this veth sends tagged frames, run there: ethtool -K "
-			 "DEVICE txvlan off; else they arrive without their tag");
+			 "VLAN tags sent at the other end of this veth arrive only after: ethtool "
+			 "-K DEVICE txvlan off (there)");
 }
 
 static void af_xdp_info(const struct port *p, struct port_info *out)
@@ -574,7 +574,7 @@ static void af_xdp_info(const struct port *p, struct port_info *out)
 
 	memset(out, 0, sizeof(*out));
 	out->state = a->running ? PORT_UP : PORT_DOWN;
-	out->mode = a->active ? a->active->name : "none";
+	out->mode = a->active ? a->active->name : "";
 	out->nqueues = p->nqueues;
 	snprintf(out->where, sizeof(out->where), "%s", a->device);
 	snprintf(out->reason, sizeof(out->reason), "%s", a->running ? "" : a->reason);

@@ -462,6 +462,7 @@ void xdp_queue_close(struct xdp_queue *q)
 		kicker_forget(q->kicker, &q->kick);
 	xsk_socket__delete(q->xsk);
 	q->xsk = NULL;
+	q->zero_copy = false;
 	/* libxdp expects the cached indices of new rings to be zero. */
 	memset(&q->rx, 0, sizeof(q->rx));
 	memset(&q->fill, 0, sizeof(q->fill));

@@ -45,7 +45,8 @@ def step(title):
     """Prints the title while it works, and then what came out of it: note(text)."""
     notes = []
     start = time.monotonic()
-    print(f"  {title:<58}", end="", flush=True)
+    # A title that would run into its result goes on a line of its own.
+    print(f"  {title:<58}" if len(title) < 58 else f"  {title}\n{'':<60}", end="", flush=True)
     try:
         yield notes.append
     except KeyboardInterrupt:
