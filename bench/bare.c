@@ -118,7 +118,7 @@ void bare_destroy(struct bare *b)
 static void offer(struct bare *b)
 {
 	const unsigned int n = MIN(BATCH, b->nfree);
-	uint32_t at;
+	uint32_t at = 0;
 
 	if (n == 0 || xsk_ring_prod__reserve(&b->tx, n, &at) != n)
 		return;
@@ -133,7 +133,7 @@ static void offer(struct bare *b)
 
 static unsigned int take_back(struct bare *b)
 {
-	uint32_t at;
+	uint32_t at = 0;
 	const unsigned int n = xsk_ring_cons__peek(&b->done, FRAMES, &at);
 
 	for (unsigned int i = 0; i < n; i++)
