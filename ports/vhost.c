@@ -30,12 +30,11 @@
  * clears it again can stop a worker until the next check, which empties the counter, breaks
  * the ring and does so once per set-up.
  *
- * Full: a guest that offers no buffers makes put() return less than asked, the switch keeps or
- * drops and counts. Rejected: reading kicks to know when a ring is started, which a poller does not
+ * What workers do with a queue is in vhost_queue.c, what operators are told in vhost_info.c.
+ *
+ * Rejected: reading kicks to know when a ring is started, which a poller does not
  * need; a copy of the memory map per ring, which would have to be exchanged ring by ring.
  */
-#include "ports/vhost.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,175 +43,7 @@
 
 #include "base/atomic.h"
 #include "ports/event_fd.h"
-
-enum ring_enable {
-	ENABLE_DEFAULT, /* as the protocol feature bit says */
-	ENABLE_OFF,
-	ENABLE_ON,
-};
-
-struct vhost_ring {
-	/* owner: who has the queue, see port.h */
-	struct vq vq;
-	struct vq_counts folded; /* already in the port's counters */
-	/* control, while the queue is OFF or PAUSED; read by the queue's owner */
-	union {
-		struct rxq rxq; /* odd rings: the guest transmits */
-		struct txq txq; /* even rings: the guest receives */
-	};
-	const struct guest_mem *mem;
-	int call_fd;
-	bool to_guest;
-	/* control */
-	bool live;
-	bool kicked;
-	bool addressed;
-	enum ring_enable enable;
-	uint32_t size;
-	uint16_t base;
-	int kick_fd;
-	int err_fd;
-	struct vhost_ring_addr addr;
-	const char *trouble; /* why it does not run although it was kicked; static, or NULL */
-} CACHE_ALIGNED;
-
-struct vhost_port {
-	/* set at create */
-	struct port port;
-	const char *mode;
-	char where[128];
-	/* control */
-	struct guest_mem *mem;
-	uint64_t features;
-	bool connected;
-	char reason[160];
-	char found[160]; /* of the last vhost_check_faults() */
-	struct vhost_ring ring[];
-};
-
-#define FEATURE_NAMES(X)                                                                           \
-	X(VIRTIO_NET_F_CSUM)                                                                       \
-	X(VIRTIO_NET_F_GUEST_CSUM)                                                                 \
-	X(VIRTIO_NET_F_MRG_RXBUF)                                                                  \
-	X(VIRTIO_NET_F_STATUS)                                                                     \
-	X(VIRTIO_NET_F_CTRL_VQ)                                                                    \
-	X(VIRTIO_NET_F_GUEST_ANNOUNCE)                                                             \
-	X(VIRTIO_NET_F_MQ)                                                                         \
-	X(VHOST_F_LOG_ALL)                                                                         \
-	X(VIRTIO_F_ANY_LAYOUT)                                                                     \
-	X(VIRTIO_F_INDIRECT_DESC)                                                                  \
-	X(VIRTIO_F_EVENT_IDX)                                                                      \
-	X(VHOST_USER_F_PROTOCOL_FEATURES)                                                          \
-	X(VIRTIO_F_VERSION_1)                                                                      \
-	X(VIRTIO_F_RING_PACKED)                                                                    \
-	X(VIRTIO_F_IN_ORDER)
-
-static const char *const feature_names[64] = {
-#define X(bit) [bit] = #bit,
-    FEATURE_NAMES(X)
-#undef X
-};
-
-const char *vhost_feature_name(unsigned int bit)
-{
-	return bit < ARRAY_LEN(feature_names) ? feature_names[bit] : NULL;
-}
-
-/* ---- worker ---- */
-
-static void ring_signal(int fd)
-{
-	const uint64_t one = 1;
-
-	/* EAGAIN: the counter is at its maximum, so a signal is pending anyway. */
-	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-		return;
-}
-
-/* After a publication. */
-static void ring_notify(struct vhost_ring *r, struct port_counters *c)
-{
-	if (!vq_need_notify(&r->vq) || r->call_fd < 0) {
-		counter_add(&c->value[CTR_NOTIFY_SAVED], 1);
-		return;
-	}
-	ring_signal(r->call_fd);
-	counter_add(&c->value[CTR_NOTIFY_SENT], 1);
-}
-
-static void fold(uint64_t *counter, uint64_t now, uint64_t *before)
-{
-	if (now != *before)
-		counter_add(counter, now - *before);
-	*before = now;
-}
-
-static void rx_fold(struct vhost_ring *r, struct port_counters *c)
-{
-	const struct vq_counts *now = &r->vq.counts;
-
-	fold(&c->drop[DROP_BAD_CHAIN], now->bad_chains, &r->folded.bad_chains);
-	fold(&c->drop[DROP_OVERSIZE], now->oversize, &r->folded.oversize);
-	fold(&c->drop[DROP_RUNT], now->runts, &r->folded.runts);
-}
-
-static void tx_fold(struct vhost_ring *r, struct port_counters *c)
-{
-	const struct vq_counts *now = &r->vq.counts;
-
-	fold(&c->drop[DROP_BUFFER_TOO_SMALL], now->too_small_drops, &r->folded.too_small_drops);
-	fold(&c->drop[DROP_BAD_BUFFER], now->bad_buffer_drops, &r->folded.bad_buffer_drops);
-}
-
-static void vhost_done(struct rxq *q, struct batch *batch, struct port_counters *c)
-{
-	struct vhost_ring *r = container_of(q, struct vhost_ring, rxq);
-
-	(void)batch;
-	if (vq_complete(&r->vq))
-		ring_notify(r, c);
-}
-
-static unsigned int vhost_poll(struct rxq *q, struct batch *batch, struct port_counters *c)
-{
-	struct vhost_ring *r = container_of(q, struct vhost_ring, rxq);
-	const uint16_t before = r->vq.next_avail;
-	const unsigned int n = vq_pop(&r->vq, r->mem, batch);
-
-	/* The common case: every head taken was a frame. */
-	if (likely((uint16_t)(r->vq.next_avail - before) == n))
-		return n;
-	rx_fold(r, c);
-	/* Only bad ones: the switch has nothing to do and will not call done. */
-	if (n == 0)
-		vhost_done(q, batch, c);
-	return n;
-}
-
-static unsigned int vhost_put(struct txq *q, struct pkt *const pkt[], unsigned int n,
-			      struct port_counters *c)
-{
-	struct vhost_ring *r = container_of(q, struct vhost_ring, txq);
-	uint64_t sent = 0, bytes = 0;
-	const unsigned int dealt = vq_put(&r->vq, r->mem, pkt, n, &sent, &bytes);
-
-	counter_add(&c->value[CTR_TX_PACKETS], sent);
-	counter_add(&c->value[CTR_TX_BYTES], bytes);
-	if (unlikely(dealt != sent))
-		tx_fold(r, c);
-	return dealt;
-}
-
-static void vhost_flush(struct txq *q, struct port_counters *c)
-{
-	struct vhost_ring *r = container_of(q, struct vhost_ring, txq);
-
-	if (vq_publish(&r->vq))
-		ring_notify(r, c);
-}
-
-static const struct rxq_ops vhost_rxq_ops = {.poll = vhost_poll, .done = vhost_done};
-static const struct txq_ops vhost_txq_ops = {.put = vhost_put, .flush = vhost_flush};
+#include "ports/vhost_internal.h"
 
 /* ---- control: states ---- */
 
@@ -231,16 +62,6 @@ static bool ring_enabled(const struct vhost_port *v, const struct vhost_ring *r)
 	if (r->enable == ENABLE_DEFAULT)
 		return !(v->features & FEATURE(VHOST_USER_F_PROTOCOL_FEATURES));
 	return r->enable == ENABLE_ON;
-}
-
-static enum queue_state ring_state(const struct vhost_ring *r)
-{
-	return r->to_guest ? r->txq.state : r->rxq.state;
-}
-
-static bool ring_running(const struct vhost_ring *r)
-{
-	return ring_state(r) == QUEUE_RUNNING;
 }
 
 static bool ring_set_state(struct vhost_ring *r, enum queue_state state)
@@ -270,7 +91,7 @@ static void rings_update(struct vhost_port *v)
 
 static bool ring_set_paused(struct vhost_ring *r)
 {
-	return ring_running(r) && ring_set_state(r, r->to_guest ? QUEUE_PAUSED : QUEUE_OFF);
+	return vhost_ring_running(r) && ring_set_state(r, r->to_guest ? QUEUE_PAUSED : QUEUE_OFF);
 }
 
 /* When these return no worker touches the ring(s); rings_update() lets them go on. */
@@ -483,21 +304,13 @@ uint64_t vhost_get_features(const struct vhost_port *v)
 	return v->features;
 }
 
-static bool any_live(const struct vhost_port *v)
-{
-	for (unsigned int i = 0; i < vhost_nrings(v); i++)
-		if (v->ring[i].live)
-			return true;
-	return false;
-}
-
 int vhost_set_features(struct vhost_port *v, uint64_t features)
 {
 	if (features & ~VHOST_FEATURES)
 		return -EINVAL;
 	if (features == v->features)
 		return 0;
-	if (any_live(v))
+	if (vhost_any_live(v))
 		return -EBUSY;
 	v->features = features;
 	rings_update(v);
@@ -707,79 +520,6 @@ const char *vhost_check_faults(struct vhost_port *v)
 		found = v->found;
 	}
 	return found;
-}
-
-/* ---- control: inspection ---- */
-
-/* First ring in trouble, or NULL; *number is its number. */
-static const struct vhost_ring *first_trouble(const struct vhost_port *v, unsigned int *number)
-{
-	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
-		if (v->ring[i].trouble) {
-			*number = i;
-			return &v->ring[i];
-		}
-	}
-	return NULL;
-}
-
-static void trouble_text(const struct vhost_port *v, char *out, size_t size)
-{
-	unsigned int n;
-	const struct vhost_ring *r = first_trouble(v, &n);
-
-	if (r)
-		snprintf(out, size, "ring %u broke: %s; restart the guest's driver", n, r->trouble);
-}
-
-/* Why no ring runs, in words, and what to do. */
-static void down_reason(const struct vhost_port *v, char *out, size_t size)
-{
-	unsigned int n;
-
-	if (v->reason[0])
-		snprintf(out, size, "%s", v->reason);
-	else if (!v->connected)
-		snprintf(out, size,
-			 "no front-end connected; start the guest with chardev path=%.90s",
-			 v->where);
-	else if (first_trouble(v, &n))
-		trouble_text(v, out, size);
-	else if (!v->mem)
-		snprintf(out, size, "front-end connected, waiting for its memory table");
-	else if (!any_live(v))
-		snprintf(out, size, "guest driver has not started the rings (no kick yet)");
-	else
-		snprintf(out, size, "guest driver has not enabled any ring");
-}
-
-static const struct vhost_port *vhost_of_const(const struct port *p)
-{
-	return (const void *)((const char *)p - offsetof(struct vhost_port, port));
-}
-
-static void vhost_info(const struct port *p, struct port_info *out)
-{
-	const struct vhost_port *v = vhost_of_const(p);
-
-	memset(out, 0, sizeof(*out));
-	out->mode = v->mode;
-	out->nqueues = p->nqueues;
-	memcpy(out->where, v->where, sizeof(out->where));
-	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
-		const struct vhost_ring *r = &v->ring[i];
-
-		*(r->to_guest ? &out->tx_ring[i / 2] : &out->rx_ring[i / 2]) = r->size;
-		if (ring_running(r))
-			out->state = PORT_UP;
-	}
-	for (unsigned int bit = 0; bit < 64; bit++)
-		if ((v->features & FEATURE(bit)) && feature_names[bit])
-			out->feature[out->nfeatures++] = feature_names[bit];
-	if (out->state == PORT_UP)
-		trouble_text(v, out->warning, sizeof(out->warning));
-	else
-		down_reason(v, out->reason, sizeof(out->reason));
 }
 
 static void vhost_destroy(struct port *p)
