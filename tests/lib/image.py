@@ -60,8 +60,9 @@ def _kernel_package():
 
 
 def _fetch_kernel(work):
-    proc.run(["sh", "-c", 'cd "$1" && exec apt-get -qq -o APT::Sandbox::User=root download "$2"',
-              "sh", work, _kernel_package()], timeout=300)
+    proc.run(["sh", "-c", 'cd "$1" && exec apt-get -qq -o Acquire::Retries=5 '
+              '-o APT::Sandbox::User=root download "$2"', "sh", work, _kernel_package()],
+             timeout=300)
     package, = glob.glob(os.path.join(work, "*.deb"))
     proc.run(["dpkg-deb", "-x", package, os.path.join(work, "unpacked")], timeout=120)
     return os.path.join(work, "unpacked")
