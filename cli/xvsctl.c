@@ -61,17 +61,26 @@ static int finish_output(int error)
 	return EXIT_SUCCESS;
 }
 
+static int refuse_help(const struct command_line *line)
+{
+	char words[100] = "";
+	struct refusal why;
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < line->nrest && len < sizeof(words); i++)
+		len += (size_t)snprintf(words + len, sizeof(words) - len, "%s%s", i > 0 ? " " : "",
+					line->rest[i]);
+	refuse(&why, 0, "no command begins with \"%s\"%s", words,
+	       line->nrest > 1 ? "; leave out names and other values" : "");
+	return complain_usage(&why, NULL);
+}
+
 static int run_help(const struct command_line *line)
 {
-	struct refusal why;
-
 	if (line->nrest == 0)
 		help_overview();
-	else if (!help_commands(line->rest, line->nrest)) {
-		refuse(&why, 0, "no command begins with \"%s%s%s\"", line->rest[0],
-		       line->nrest > 1 ? " " : "", line->nrest > 1 ? line->rest[1] : "");
-		return complain_usage(&why, NULL);
-	}
+	else if (!help_commands(line->rest, line->nrest))
+		return refuse_help(line);
 	return finish_output(0);
 }
 

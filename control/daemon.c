@@ -142,23 +142,39 @@ static bool in_list(const struct cpu_list *list, unsigned int cpu)
 	return false;
 }
 
-static int choose_worker_cpus(struct daemon *d, const struct cpu_list *allowed, struct refusal *why)
+static int allowed_cpus(struct cpu_list *allowed, struct refusal *why)
 {
-	const struct cpu_list *wanted = &d->options->worker_cpus;
+	const int error = cpu_list_allowed(allowed);
 
+	if (error || allowed->count == 0)
+		return refuse(why, -EINVAL, "cannot find out which CPUs may be used");
+	return 0;
+}
+
+static int choose_worker_cpus(const struct cpu_list *wanted, const struct cpu_list *allowed,
+			      struct cpu_list *out, struct refusal *why)
+{
 	if (wanted->count == 0) {
-		d->worker_cpus.cpu[0] = allowed->cpu[allowed->count - 1];
-		d->worker_cpus.count = 1;
+		out->cpu[0] = allowed->cpu[allowed->count - 1];
+		out->count = 1;
 		return 0;
 	}
 	for (unsigned int i = 0; i < wanted->count; i++)
 		if (!in_list(allowed, wanted->cpu[i]))
 			return refuse(why, -EINVAL,
 				      "--worker-cpus: this process may not run on CPU %u; "
-				      "\"taskset -p $$\" shows where it may",
+				      "\"taskset -cp $$\" shows where it may",
 				      wanted->cpu[i]);
-	d->worker_cpus = *wanted;
+	*out = *wanted;
 	return 0;
+}
+
+int daemon_check(const struct options *options, struct refusal *why)
+{
+	struct cpu_list allowed, chosen;
+	const int error = allowed_cpus(&allowed, why);
+
+	return error ? error : choose_worker_cpus(&options->worker_cpus, &allowed, &chosen, why);
 }
 
 /* The last allowed CPU without a worker, or KICKER_NONE. */
@@ -230,11 +246,11 @@ static int start_switch(struct daemon *d, struct refusal *why)
 	    .ageing = d->options->ageing,
 	};
 	struct cpu_list allowed;
-	int error = cpu_list_allowed(&allowed);
+	int error = allowed_cpus(&allowed, why);
 
-	if (error || allowed.count == 0)
-		return refuse(why, -EINVAL, "cannot find out which CPUs may be used");
-	error = choose_worker_cpus(d, &allowed, why);
+	if (!error)
+		error =
+		    choose_worker_cpus(&d->options->worker_cpus, &allowed, &d->worker_cpus, why);
 	if (error)
 		return error;
 	ports.kicker_cpu = choose_kicker_cpu(d, &allowed);

@@ -14,4 +14,7 @@
  */
 int daemon_run(const struct options *options, const struct config *config, struct refusal *why);
 
+/* Whether the options suit this machine. Starts nothing. 0 or a negative errno with the reason. */
+int daemon_check(const struct options *options, struct refusal *why);
+
 #endif

@@ -35,6 +35,9 @@ static int run(const struct options *options, struct config **config, struct ref
 	if (error)
 		return error;
 	if (options->check_only) {
+		error = daemon_check(options, why);
+		if (error)
+			return error;
 		printf("%s: %u commands, nothing wrong\n", options->config_file,
 		       config_count(*config));
 		return 0;
