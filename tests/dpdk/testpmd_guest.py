@@ -130,7 +130,8 @@ class TestpmdGuest(harness.Case):
 
     def test_memory_table_changes_while_frames_flow(self):
         """Attaching a device with large rings makes DPDK map more memory, piece by piece, and send
-        the table again each time; frames keep circulating and none is lost by the switch."""
+        the table again each time. Around that it disables its rings: only frames that arrive
+        meanwhile may be lost, though on a busy machine that can be all those that circulate."""
         self.add_ports(guest_is_server=False)
         for i in range(3):
             self.switch.add_vhost(f"more{i}", queues=8)
@@ -144,10 +145,13 @@ class TestpmdGuest(harness.Case):
             guests.command("port attach " + testpmd.virtio_user(
                 2 + i, self.switch.path(f"more{i}.sock"), f"02:00:00:00:01:0{i}",
                 queue_size=16384, queues=8, cq=1))
+            guests.command("stop")
+            guests.command("start tx_first 4")
             guests.wait_received(20_000)
         guests.command("stop")
         for name in ("a", "b"):
             drops = {k: v for k, v in self.switch.stats(name)["drops"].items() if v}
+            drops.pop("no_destination", None)
             self.assertEqual(drops, {}, f"port {name}")
         guests.quit()
 
