@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "control/port_kind.h"
+#include "ports/netdev.h"
 
 static bool same_device(const char *a, const char *b)
 {
@@ -53,6 +54,22 @@ static int make_shared(struct port_resources *res, struct refusal *why)
 	return 0;
 }
 
+/*
+ * VLAN offload at the other end of a veth pair leaves the tag beside the frame, where XDP does not
+ * see it. Whether that is so cannot be found out when the other end is in another namespace, nor
+ * whether tags are used at all, so it is said once, and not shown as a warning forever.
+ */
+static void mention_vlan_tags(const struct port_request *req)
+{
+	struct netdev_info dev;
+
+	if (netdev_get(req->where, &dev) == 0 && dev.veth)
+		log_info("port",
+			 "%s: VLAN tags from the other end of veth %s are lost unless set there: "
+			 "ethtool -K DEVICE txvlan off",
+			 req->name, req->where);
+}
+
 static int create(struct port_resources *res, const struct port_request *req, struct port **out,
 		  struct refusal *why)
 {
@@ -72,6 +89,8 @@ static int create(struct port_resources *res, const struct port_request *req, st
 	error = af_xdp_port_create(out, &config, why->text, sizeof(why->text));
 	if (error && !why->text[0])
 		refuse(why, error, "cannot attach to device %s: %s", req->where, strerror(-error));
+	if (!error)
+		mention_vlan_tags(req);
 	return error;
 }
 

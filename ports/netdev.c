@@ -101,6 +101,7 @@ static int get_all(int fd, const char *name, struct netdev_info *out)
 		return err;
 	out->up = ifr.ifr_flags & IFF_UP;
 	out->running = ifr.ifr_flags & IFF_RUNNING;
+	out->loopback = ifr.ifr_flags & IFF_LOOPBACK;
 	get_driver(fd, name, out);
 	get_queues(fd, name, out);
 	return 0;

@@ -15,6 +15,7 @@ struct netdev_info {
 	unsigned int mtu; /* bytes of payload behind the Ethernet header */
 	bool up;          /* switched on by the administrator */
 	bool running;     /* has a carrier */
+	bool loopback;    /* carries what the host says to itself */
 	/* The kernel leaves frames of such a device unfinished: partial checksums. */
 	bool software;
 	bool veth;              /* one end of a pair; the other may be in another namespace */
