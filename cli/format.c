@@ -272,7 +272,9 @@ static void format_fdb_show(const json_t *result)
 
 static void format_fdb_flush(const json_t *result)
 {
-	printf("%" PRId64 " addresses forgotten\n", integer(result, "removed"));
+	const int64_t n = integer(result, "removed");
+
+	printf("%" PRId64 " address%s forgotten\n", n, n == 1 ? "" : "es");
 }
 
 static void format_fdb_stats(const json_t *result)
