@@ -290,6 +290,7 @@ void vhost_reset(struct vhost_port *v)
 	}
 	guest_mem_destroy(v->mem);
 	v->mem = NULL;
+	v->mem_trouble = NULL;
 	v->features = 0;
 	v->connected = false;
 }
@@ -338,6 +339,7 @@ int vhost_set_mem(struct vhost_port *v, const struct guest_mem_slot *slot, unsig
 	struct guest_mem *old = v->mem, *mem;
 	const int err = guest_mem_create(&mem, slot, n, why);
 
+	v->mem_trouble = err ? *why : NULL;
 	if (err)
 		return err;
 	rings_pause(v);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "ports/vhost_internal.h"
 
 #define FEATURE_NAMES(X)                                                                           \
@@ -76,12 +77,33 @@ static void down_reason(const struct vhost_port *v, char *out, size_t size)
 			 v->where);
 	else if (first_trouble(v, &n))
 		trouble_text(v, out, size);
+	else if (!v->mem && v->mem_trouble)
+		snprintf(out, size, "the guest's memory was refused: %s", v->mem_trouble);
 	else if (!v->mem)
 		snprintf(out, size, "front-end connected, waiting for its memory table");
 	else if (!vhost_any_live(v))
 		snprintf(out, size, "guest driver has not started the rings (no kick yet)");
 	else
 		snprintf(out, size, "guest driver has not enabled any ring");
+}
+
+/*
+ * Memory that the front-end maps privately reads as zeros here, without an error anywhere. A driver
+ * offers buffers before anything else, so a ring that never held one is worth a word.
+ */
+static bool looks_private(const struct vhost_ring *r)
+{
+	return r->to_guest && vhost_ring_running(r) && load_relaxed(&r->vq.avail->idx) == 0 &&
+	       load_relaxed(&r->vq.desc[0].len) == 0;
+}
+
+static void up_warning(const struct vhost_port *v, char *out, size_t size)
+{
+	trouble_text(v, out, size);
+	if (!out[0] && looks_private(&v->ring[0]))
+		snprintf(out, size,
+			 "guest offers no receive buffers; if that lasts, its memory is not shared "
+			 "(share=on)");
 }
 
 static const struct vhost_port *vhost_of_const(const struct port *p)
@@ -108,7 +130,7 @@ void vhost_info(const struct port *p, struct port_info *out)
 		if ((v->features & FEATURE(bit)) && feature_names[bit])
 			out->feature[out->nfeatures++] = feature_names[bit];
 	if (out->state == PORT_UP)
-		trouble_text(v, out->warning, sizeof(out->warning));
+		up_warning(v, out->warning, sizeof(out->warning));
 	else
 		down_reason(v, out->reason, sizeof(out->reason));
 }

@@ -49,6 +49,7 @@ struct vhost_port {
 	struct guest_mem *mem;
 	uint64_t features;
 	bool connected;
+	const char *mem_trouble; /* why the last memory table was refused; static, or NULL */
 	char reason[160];
 	char found[160]; /* of the last vhost_check_faults() */
 	struct vhost_ring ring[];

@@ -226,6 +226,8 @@ static void states_and_their_reasons(void)
 	CU_ASSERT(down_because(&f, "trying again"));
 	vhost_connected(f.v);
 	CU_ASSERT(down_because(&f, "memory table"));
+	CU_ASSERT_EQUAL(set_mem(&f, 0, 0), -EINVAL);
+	CU_ASSERT(down_because(&f, "refused: no memory regions"));
 	CU_ASSERT_EQUAL(vhost_set_features(f.v, F_BASIC | F_PROTOCOL), 0);
 	CU_ASSERT_EQUAL(set_mem(&f, 0, 2), 0);
 	CU_ASSERT(down_because(&f, "no kick yet"));
@@ -243,6 +245,19 @@ static void states_and_their_reasons(void)
 	CU_ASSERT_EQUAL(f.port->rxq[0]->state, QUEUE_OFF);
 	vhost_reset(f.v);
 	CU_ASSERT(down_because(&f, "no front-end connected"));
+	close_port(&f);
+}
+
+/* What the switch sees when the front-end maps its memory privately: zeros. */
+static void memory_that_is_not_shared(void)
+{
+	struct fixture f;
+
+	open_port(&f);
+	bring_up(&f, F_BASIC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(info(&f).warning, "not shared"));
+	driver_posts(&f, 1);
+	CU_ASSERT(info(&f).warning[0] == '\0');
 	close_port(&f);
 }
 
@@ -512,6 +527,7 @@ static void broken_ring_heals(void)
 
 	open_port(&f);
 	bring_up(&f, F_BASIC);
+	driver_posts(&f, 1);
 	driver_sends(&f, 2);
 	CU_ASSERT_EQUAL(poll_queue(&f), 2);
 	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v));
@@ -661,6 +677,7 @@ static void too_small_buffers_are_counted(void)
 
 static const struct unit_case cases[] = {
     UNIT_CASE(states_and_their_reasons),
+    UNIT_CASE(memory_that_is_not_shared),
     UNIT_CASE(enabled_without_protocol_features),
     UNIT_CASE(frames_both_ways),
     UNIT_CASE(bad_chains_come_back),
