@@ -61,7 +61,7 @@ int refuse(struct refusal *why, int error, const char *fmt, ...) PRINTF_LIKE(3, 
 	  "server (default): the switch makes the socket and waits for the machine.\n"             \
 	  "client: the machine makes the socket; the switch connects and keeps trying.\n"          \
 	  "queues: most queue pairs that the guest can use, 1 (default) to 64; the\n"              \
-	  "machine needs the same number. Its memory must be shared. For QEMU, with one\n"         \
+	  "machine may have fewer. Its memory must be shared. For QEMU, with one\n"                \
 	  "queue pair and 1 GiB of memory:\n"                                                      \
 	  "  -m 1G -object memory-backend-memfd,id=m,size=1G,share=on\n"                           \
 	  "  -machine memory-backend=m -chardev socket,id=c,path=PATH\n"                           \
