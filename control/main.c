@@ -38,8 +38,8 @@ static int run(const struct options *options, struct config **config, struct ref
 		error = daemon_check(options, why);
 		if (error)
 			return error;
-		printf("%s: %u commands, nothing wrong\n", options->config_file,
-		       config_count(*config));
+		printf("%s: %u command%s, nothing wrong\n", options->config_file,
+		       config_count(*config), config_count(*config) == 1 ? "" : "s");
 		return 0;
 	}
 	return daemon_run(options, *config, why);
