@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One XDP socket as a pair of switch queues. The port (af_xdp.c) creates its queues once and
- * opens and closes their sockets as the device comes and goes.
+ * One XDP socket as a pair of switch queues. The port (af_xdp.c) creates its queues once;
+ * xdp_device.c opens and closes their sockets as the device comes and goes.
  *
  *     create -> { open -> start -> [workers] -> close -> (registration gone) -> reclaim }* ->
  * destroy
