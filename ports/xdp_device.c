@@ -207,7 +207,7 @@ static bool wait_released(const struct xdp_device *d)
 /* Closes all sockets and their registration, and frees the chunks. */
 static void close_sockets(struct xdp_device *d)
 {
-	bool zero_copy = false;
+	bool zero_copy = false, released;
 
 	for (unsigned int i = 0; i < d->port->nqueues; i++) {
 		zero_copy |= xdp_queue_zero_copy(queue_of(d, i));
@@ -216,10 +216,13 @@ static void close_sockets(struct xdp_device *d)
 	if (d->registration)
 		xsk_umem__delete(d->registration);
 	d->registration = NULL;
-	if (zero_copy && !wait_released(d))
-		return;
-	for (unsigned int i = 0; i < d->port->nqueues; i++)
-		xdp_queue_reclaim(queue_of(d, i));
+	released = !zero_copy || wait_released(d);
+	for (unsigned int i = 0; i < d->port->nqueues; i++) {
+		if (released)
+			xdp_queue_reclaim(queue_of(d, i));
+		else
+			xdp_queue_abandon(queue_of(d, i));
+	}
 }
 
 /* From any state of attaching. */

@@ -478,6 +478,11 @@ void xdp_queue_reclaim(struct xdp_queue *q)
 	q->owner = UMEM_NO_OWNER;
 }
 
+void xdp_queue_abandon(struct xdp_queue *q)
+{
+	q->owner = UMEM_NO_OWNER;
+}
+
 int xdp_queue_fd(const struct xdp_queue *q)
 {
 	return xsk_socket__fd(q->xsk);

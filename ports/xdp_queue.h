@@ -68,10 +68,12 @@ int xdp_queue_start(struct xdp_queue *q, bool complete);
 
 /*
  * Closes the socket; no worker uses the queue. The kernel may use the chunks until the
- * registration is deleted too; then xdp_queue_reclaim() frees all that the queue had.
+ * registration is deleted too; then xdp_queue_reclaim() frees all that the queue had. Should the
+ * device never be done with them, xdp_queue_abandon() leaves them out of use for good.
  */
 void xdp_queue_close(struct xdp_queue *q);
 void xdp_queue_reclaim(struct xdp_queue *q);
+void xdp_queue_abandon(struct xdp_queue *q);
 
 int xdp_queue_fd(const struct xdp_queue *q);
 bool xdp_queue_zero_copy(const struct xdp_queue *q);
