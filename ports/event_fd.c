@@ -8,7 +8,7 @@
  * writes under an alarm that interrupts it: a signal is then lost, which hurts nobody but the
  * front-end. Without the alarm one hostile guest could stop the control thread for ever.
  *
- * Workers write directly (ports/vhost.c): they find out about a sleeping one in other ways.
+ * Workers write directly (ports/vhost_queue.c): they find out about a sleeping one in other ways.
  *
  * How a descriptor is known to be an eventfd: by its name in /proc, which the kernel makes and no
  * other file has. Rejected: trying a read or write on it.

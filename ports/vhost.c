@@ -5,7 +5,7 @@
  * Control changes a ring only while no worker has it. Each setter therefore works in three
  * steps: take the ring out (queue state OFF, or PAUSED for the guest's receive queues so that
  * frames wait in the backlog), port_republish(), which returns when every worker has finished its
- * round without it; change; set the state that the ring deserves now (rings_update()) and
+ * round without it; change; set the state that the ring deserves now (vhost_rings_update()) and
  * republish again. The same holds for what a worker reads besides the queue: the memory map and the
  * call descriptor. Nothing is locked and no worker ever waits.
  *
@@ -13,27 +13,12 @@
  * live and enabled. Disabling keeps it live, so that nothing is lost and no kick is needed to go
  * on: rings are polled, kicks are never read.
  *
- * Where a ring starts. In-order completion means that every head taken is returned before the
- * worker leaves its round, so that in a stopped ring "heads taken" and used->idx are the same
- * number. They differ when a device died between two rounds (then used->idx is the truth for the
- * driver: what is not in the used ring must be taken again, else it is lost) or when the front-end
- * forgot (DPDK's virtio-user always says 0). So used->idx from guest memory wins where it is
- * plausible, that is within a ring's length of avail->idx, and the front-end's base is either
- * plausible too or 0. In all other cases the base stands; if it is nonsense the first poll breaks
- * the ring.
+ * Elsewhere: where a ring lies and starts (vhost_ring.c), what workers do with its queue
+ * (vhost_queue.c), what is done about broken ones (vhost_fault.c), what operators are told
+ * (vhost_info.c).
  *
- * A broken ring (vq->fault, a hole in guest memory) is found by control, about ten times a second:
- * it is stopped and forgets its kick. A new kick, after whatever set-up, heals it.
- *
- * The call descriptor is written by workers, who must not sleep in it: only eventfds are accepted,
- * and made non-blocking. That flag belongs to the open file, which the front-end shares; one that
- * clears it again can stop a worker until the next check, which empties the counter, breaks
- * the ring and does so once per set-up.
- *
- * What workers do with a queue is in vhost_queue.c, what operators are told in vhost_info.c.
- *
- * Rejected: reading kicks to know when a ring is started, which a poller does not
- * need; a copy of the memory map per ring, which would have to be exchanged ring by ring.
+ * Rejected: reading kicks to know when a ring is started, which a poller does not need; a copy of
+ * the memory map per ring, which would have to be exchanged ring by ring.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +26,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
 #include "ports/event_fd.h"
 #include "ports/vhost_internal.h"
 
@@ -74,8 +58,7 @@ static bool ring_set_state(struct vhost_ring *r, enum queue_state state)
 	return true;
 }
 
-/* Gives all rings the state they deserve, and tells the workers if that changed anything. */
-static void rings_update(struct vhost_port *v)
+void vhost_rings_update(struct vhost_port *v)
 {
 	bool changed = false;
 
@@ -94,7 +77,7 @@ static bool ring_set_paused(struct vhost_ring *r)
 	return vhost_ring_running(r) && ring_set_state(r, r->to_guest ? QUEUE_PAUSED : QUEUE_OFF);
 }
 
-/* When these return no worker touches the ring(s); rings_update() lets them go on. */
+/* When these return no worker touches the ring(s); vhost_rings_update() lets them go on. */
 static void ring_pause(struct vhost_port *v, struct vhost_ring *r)
 {
 	if (ring_set_paused(r))
@@ -116,119 +99,6 @@ static void ring_retire(struct vhost_ring *r)
 {
 	r->base = r->vq.next_avail;
 	r->live = false;
-}
-
-/* ---- control: places ---- */
-
-struct ring_place {
-	struct vring_desc *desc;
-	struct vring_avail *avail;
-	struct vring_used *used;
-};
-
-static bool addr_aligned(const struct vhost_ring_addr *a)
-{
-	return a->desc % 16 == 0 && a->avail % 2 == 0 && a->used % 4 == 0;
-}
-
-static bool host_aligned(const void *p, uintptr_t to)
-{
-	return (uintptr_t)p % to == 0;
-}
-
-/*
- * Finds the three parts, whole, in this process. -EFAULT when one is not wholly in a region, or
- * when a region's odd file offset makes it unaligned here.
- */
-static int ring_locate(const struct guest_mem *mem, uint64_t features, uint32_t size,
-		       const struct vhost_ring_addr *a, struct ring_place *out)
-{
-	const int event = (features & FEATURE(VIRTIO_F_EVENT_IDX)) != 0;
-	uint8_t *desc = guest_mem_at_uva(mem, a->desc, vring_desc_bytes(size));
-	uint8_t *avail = guest_mem_at_uva(mem, a->avail, vring_avail_bytes(size, event));
-	uint8_t *used = guest_mem_at_uva(mem, a->used, vring_used_bytes(size, event));
-
-	if (!desc || !avail || !used)
-		return -EFAULT;
-	if (!host_aligned(desc, 16) || !host_aligned(avail, 2) || !host_aligned(used, 4))
-		return -EFAULT;
-	out->desc = (struct vring_desc *)(void *)desc;
-	out->avail = (struct vring_avail *)(void *)avail;
-	out->used = (struct vring_used *)(void *)used;
-	return 0;
-}
-
-/* See "Where a ring starts" above. */
-static uint16_t ring_start_index(const struct ring_place *p, uint32_t size, uint16_t base)
-{
-	const uint16_t avail = load_relaxed(&p->avail->idx);
-	const uint16_t used = load_relaxed(&p->used->idx);
-	const bool used_plausible = (uint16_t)(avail - used) <= size;
-	const bool base_plausible = (uint16_t)(avail - base) <= size;
-
-	return used_plausible && (base_plausible || base == 0) ? used : base;
-}
-
-static bool has_feature(const struct vhost_port *v, unsigned int bit)
-{
-	return v->features & FEATURE(bit);
-}
-
-static void ring_start(const struct vhost_port *v, struct vhost_ring *r, const struct ring_place *p)
-{
-	const uint16_t index = ring_start_index(p, r->size, r->base);
-	const bool hdr12 =
-	    has_feature(v, VIRTIO_F_VERSION_1) || has_feature(v, VIRTIO_NET_F_MRG_RXBUF);
-	const struct vq_config config = {
-	    .size = r->size,
-	    .desc = p->desc,
-	    .avail = p->avail,
-	    .used = p->used,
-	    .base = index,
-	    .used_base = index,
-	    .event_idx = has_feature(v, VIRTIO_F_EVENT_IDX),
-	    .indirect = has_feature(v, VIRTIO_F_INDIRECT_DESC),
-	    .mergeable = has_feature(v, VIRTIO_NET_F_MRG_RXBUF),
-	    .hdr_len = hdr12 ? sizeof(struct virtio_net_hdr) : VIRTIO_NET_HDR_LEGACY,
-	};
-
-	vq_start(&r->vq, &config);
-	r->folded = (struct vq_counts){0};
-	r->mem = v->mem;
-	r->trouble = NULL;
-	r->live = true;
-}
-
-/* Starts the ring if all that it needs is there. -EFAULT: it is not inside guest memory. */
-static int ring_try_start(struct vhost_port *v, struct vhost_ring *r)
-{
-	struct ring_place place;
-	int err;
-
-	if (r->live || !r->kicked || !r->addressed || !r->size || !v->mem)
-		return 0;
-	err = ring_locate(v->mem, v->features, r->size, &r->addr, &place);
-	if (err) {
-		r->trouble = "it lies outside of guest memory";
-		return err;
-	}
-	ring_start(v, r, &place);
-	return 0;
-}
-
-/* A paused, live ring in a new place: same indices, other pointers. */
-static int ring_move(struct vhost_port *v, struct vhost_ring *r)
-{
-	struct ring_place place;
-	const int err = ring_locate(v->mem, v->features, r->size, &r->addr, &place);
-
-	if (err)
-		return err;
-	r->vq.desc = place.desc;
-	r->vq.avail = place.avail;
-	r->vq.used = place.used;
-	r->mem = v->mem;
-	return 0;
 }
 
 /* ---- control: descriptors ---- */
@@ -269,7 +139,7 @@ void vhost_stop_all(struct vhost_port *v)
 {
 	for (unsigned int i = 0; i < vhost_nrings(v); i++)
 		v->ring[i].live = false;
-	rings_update(v);
+	vhost_rings_update(v);
 	for (unsigned int i = 0; i < vhost_nrings(v); i++)
 		ring_forget(&v->ring[i]);
 }
@@ -314,7 +184,7 @@ int vhost_set_features(struct vhost_port *v, uint64_t features)
 	if (vhost_any_live(v))
 		return -EBUSY;
 	v->features = features;
-	rings_update(v);
+	vhost_rings_update(v);
 	return 0;
 }
 
@@ -324,11 +194,11 @@ static void rings_move(struct vhost_port *v)
 	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
 		struct vhost_ring *r = &v->ring[i];
 
-		if (r->live && ring_move(v, r)) {
+		if (r->live && vhost_ring_move(v, r)) {
 			ring_retire(r);
 			r->trouble = "the new memory table is without it";
 		} else {
-			ring_try_start(v, r);
+			vhost_ring_try_start(v, r);
 		}
 	}
 }
@@ -345,7 +215,7 @@ int vhost_set_mem(struct vhost_port *v, const struct guest_mem_slot *slot, unsig
 	rings_pause(v);
 	v->mem = mem;
 	rings_move(v);
-	rings_update(v);
+	vhost_rings_update(v);
 	guest_mem_destroy(old);
 	return 0;
 }
@@ -377,20 +247,18 @@ int vhost_ring_set_base(struct vhost_port *v, uint32_t ring, uint32_t base)
 int vhost_ring_set_addr(struct vhost_port *v, uint32_t ring, const struct vhost_ring_addr *addr)
 {
 	struct vhost_ring *r = ring_of(v, ring);
-	struct ring_place place;
+	const int err = r ? vhost_ring_check_addr(v, r, addr) : -EINVAL;
 
-	if (!r || !addr_aligned(addr))
-		return -EINVAL;
-	if (v->mem && r->size && ring_locate(v->mem, v->features, r->size, addr, &place))
-		return -EFAULT;
+	if (err)
+		return err;
 	ring_pause(v, r);
 	r->addr = *addr;
 	r->addressed = true;
 	if (r->live)
-		ring_move(v, r);
+		vhost_ring_move(v, r);
 	else
-		ring_try_start(v, r);
-	rings_update(v);
+		vhost_ring_try_start(v, r);
+	vhost_rings_update(v);
 	return 0;
 }
 
@@ -401,7 +269,7 @@ int vhost_ring_enable(struct vhost_port *v, uint32_t ring, bool enabled)
 	if (!r)
 		return -EINVAL;
 	r->enable = enabled ? ENABLE_ON : ENABLE_OFF;
-	rings_update(v);
+	vhost_rings_update(v);
 	return 0;
 }
 
@@ -418,8 +286,8 @@ int vhost_ring_set_kick(struct vhost_port *v, uint32_t ring, int fd)
 	r->kick_fd = fd;
 	r->kicked = true;
 	r->trouble = NULL;
-	err = ring_try_start(v, r);
-	rings_update(v);
+	err = vhost_ring_try_start(v, r);
+	vhost_rings_update(v);
 	return err;
 }
 
@@ -440,7 +308,7 @@ int vhost_ring_set_call(struct vhost_port *v, uint32_t ring, int fd)
 	r->call_fd = fd;
 	if (r->live)
 		event_fd_signal(fd);
-	rings_update(v);
+	vhost_rings_update(v);
 	return 0;
 }
 
@@ -461,8 +329,7 @@ int vhost_ring_set_err(struct vhost_port *v, uint32_t ring, int fd)
 	return 0;
 }
 
-/* Takes the ring away from the workers; it needs a new kick to start again. */
-static void ring_halt(struct vhost_port *v, struct vhost_ring *r)
+void vhost_ring_halt(struct vhost_port *v, struct vhost_ring *r)
 {
 	if (r->live) {
 		if (ring_set_state(r, QUEUE_OFF))
@@ -479,49 +346,10 @@ int vhost_ring_stop(struct vhost_port *v, uint32_t ring, uint32_t *base)
 
 	if (!r)
 		return -EINVAL;
-	ring_halt(v, r);
+	vhost_ring_halt(v, r);
 	r->trouble = NULL;
 	*base = r->base;
 	return 0;
-}
-
-/* ---- control: faults ---- */
-
-/* What is wrong with a live ring, or NULL. */
-static const char *ring_fault(const struct vhost_port *v, const struct vhost_ring *r)
-{
-	/* Relaxed: only a number; the ring is looked at after the hand-off. */
-	const enum vq_fault fault = load_relaxed(&r->vq.fault);
-
-	if (fault != VQ_FAULT_NONE)
-		return vq_fault_text(fault);
-	if (guest_mem_has_hole(v->mem))
-		return "the front-end cut a piece off the file behind guest memory";
-	if (r->call_fd >= 0 && event_fd_is_blocking(r->call_fd)) {
-		event_fd_unblock(r->call_fd);
-		return "the front-end made the call descriptor blocking";
-	}
-	return NULL;
-}
-
-const char *vhost_check_faults(struct vhost_port *v)
-{
-	const char *found = NULL;
-
-	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
-		struct vhost_ring *r = &v->ring[i];
-		const char *fault = r->live ? ring_fault(v, r) : NULL;
-
-		if (!fault)
-			continue;
-		ring_halt(v, r);
-		r->trouble = fault;
-		event_fd_signal(r->err_fd);
-		if (!found)
-			snprintf(v->found, sizeof(v->found), "ring %u broke: %s", i, fault);
-		found = v->found;
-	}
-	return found;
 }
 
 static void vhost_destroy(struct port *p)

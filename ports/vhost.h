@@ -89,7 +89,7 @@ int vhost_ring_set_size(struct vhost_port *v, uint32_t ring, uint32_t size);
 
 /*
  * Number of heads that were taken before, as GET_VRING_BASE told it. The start believes the used
- * ring in guest memory more than the front-end where both make sense, see ports/vhost.c.
+ * ring in guest memory more than the front-end where both make sense, see ports/vhost_ring.c.
  */
 int vhost_ring_set_base(struct vhost_port *v, uint32_t ring, uint32_t base);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a vhost-user port is made of. For ports/vhost.c (control: the front-end's wishes),
- * ports/vhost_queue.c (workers: the queues' operations) and ports/vhost_info.c (control: what is
- * shown) only; everybody else uses ports/vhost.h.
+ * What a vhost-user port is made of. For these files only; everybody else uses ports/vhost.h.
+ *
+ *     ports/vhost.c        control: the front-end's wishes, states, exchange of memory, life
+ *     ports/vhost_ring.c   control: where a ring lies and starts
+ *     ports/vhost_fault.c  control: broken rings
+ *     ports/vhost_info.c   control: what is shown
+ *     ports/vhost_queue.c  workers: the queues' operations
  */
 #ifndef XVS_PORTS_VHOST_INTERNAL_H
 #define XVS_PORTS_VHOST_INTERNAL_H
@@ -55,11 +59,33 @@ struct vhost_port {
 	struct vhost_ring ring[];
 };
 
-/* Operations of the queues, for workers: ports/vhost_queue.c */
+/* ---- ports/vhost.c ---- */
+
+/* Gives all rings the state they deserve, and tells the workers if that changed anything. */
+void vhost_rings_update(struct vhost_port *v);
+
+/* Takes the ring away from the workers; it needs a new kick to start again. */
+void vhost_ring_halt(struct vhost_port *v, struct vhost_ring *r);
+
+/* ---- ports/vhost_ring.c: no worker has the ring ---- */
+
+/* Errors as vhost_ring_set_addr(). */
+int vhost_ring_check_addr(const struct vhost_port *v, const struct vhost_ring *r,
+			  const struct vhost_ring_addr *addr);
+
+/* Starts the ring if all that it needs is there. -EFAULT: it is not inside guest memory. */
+int vhost_ring_try_start(struct vhost_port *v, struct vhost_ring *r);
+
+/* A paused, live ring in a new place: same indices, other pointers. 0 or -EFAULT. */
+int vhost_ring_move(struct vhost_port *v, struct vhost_ring *r);
+
+/* ---- operations of the queues, for workers: ports/vhost_queue.c ---- */
+
 extern const struct rxq_ops vhost_rxq_ops;
 extern const struct txq_ops vhost_txq_ops;
 
-/* port_type.info: ports/vhost_info.c */
+/* ---- port_type.info: ports/vhost_info.c ---- */
+
 void vhost_info(const struct port *p, struct port_info *out);
 
 static inline bool vhost_ring_running(const struct vhost_ring *r)
