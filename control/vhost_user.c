@@ -28,6 +28,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "control/vhost_conn.h"
 
@@ -73,7 +74,7 @@ static const char *port_name(const struct vhost_user *vu)
 static void check_faults(void *ctx)
 {
 	struct vhost_user *vu = ctx;
-	const char *found = vhost_check_faults(vu->port);
+	const char *found = vhost_check_faults(vu->port, clock_ns());
 
 	if (found)
 		log_limited(LOG_LEVEL_WARN, AREA, "port %s: %s", port_name(vu), found);

@@ -75,6 +75,11 @@ static void down_reason(const struct vhost_port *v, char *out, size_t size)
 		snprintf(out, size,
 			 "no front-end connected; start the guest with chardev path=%.90s",
 			 v->where);
+	else if (v->refusing)
+		snprintf(out, size,
+			 "rings refused for %u s: the front-end made a call descriptor blocking, "
+			 "which stops a worker",
+			 (unsigned int)(v->refuse_ns / 1000000000));
 	else if (first_trouble(v, &n))
 		trouble_text(v, out, size);
 	else if (!v->mem && v->mem_trouble)

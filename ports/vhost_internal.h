@@ -56,6 +56,10 @@ struct vhost_port {
 	const char *mem_trouble; /* why the last memory table was refused; static, or NULL */
 	char reason[160];
 	char found[160]; /* of the last vhost_check_faults() */
+	/* control: no ring starts, see ports/vhost_fault.c; outlives the connection */
+	bool refusing;
+	uint64_t refuse_ns; /* the last one's length, 0: never */
+	uint64_t refuse_until_ns;
 	struct vhost_ring ring[];
 };
 
@@ -73,7 +77,10 @@ void vhost_ring_halt(struct vhost_port *v, struct vhost_ring *r);
 int vhost_ring_check_addr(const struct vhost_port *v, const struct vhost_ring *r,
 			  const struct vhost_ring_addr *addr);
 
-/* Starts the ring if all that it needs is there. -EFAULT: it is not inside guest memory. */
+/*
+ * Starts the ring if all that it needs is there and the port is not refused. -EFAULT: it is not
+ * inside guest memory.
+ */
 int vhost_ring_try_start(struct vhost_port *v, struct vhost_ring *r);
 
 /* A paused, live ring in a new place: same indices, other pointers. 0 or -EFAULT. */

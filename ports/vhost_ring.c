@@ -118,7 +118,7 @@ int vhost_ring_try_start(struct vhost_port *v, struct vhost_ring *r)
 	struct ring_place place;
 	int err;
 
-	if (r->live || !r->kicked || !r->addressed || !r->size || !v->mem)
+	if (v->refusing || r->live || !r->kicked || !r->addressed || !r->size || !v->mem)
 		return 0;
 	err = ring_locate(v->mem, v->features, r->size, &r->addr, &place);
 	if (err) {

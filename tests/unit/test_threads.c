@@ -197,7 +197,7 @@ static void on_tick(void *ctx)
 
 	vswitch_tick(b->sw);
 	for (unsigned int i = 0; i < GUESTS; i++) {
-		vhost_check_faults(vhost_of(b->port[i]));
+		vhost_check_faults(vhost_of(b->port[i]), clock_ns());
 		vswitch_port_counters(b->sw, b->port[i], &c);
 	}
 }

@@ -19,6 +19,7 @@
 #define RX         0 /* ring numbers: the guest receives */
 #define TX         1 /* the guest transmits */
 #define FRAME_LEN  60
+#define SECOND     UINT64_C(1000000000)
 
 struct seen {
 	enum queue_state rxq, txq;
@@ -511,7 +512,7 @@ static void start_index(void)
 		setup_ring(&f, TX, t[i].base);
 		if (t[i].breaks) {
 			CU_ASSERT_EQUAL(poll_queue(&f), 0);
-			CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v));
+			CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v, 0));
 			CU_ASSERT(down_because(&f, "jumped"));
 		}
 		CU_ASSERT_EQUAL(vhost_ring_stop(f.v, TX, &base), 0);
@@ -530,11 +531,11 @@ static void broken_ring_heals(void)
 	driver_posts(&f, 1);
 	driver_sends(&f, 2);
 	CU_ASSERT_EQUAL(poll_queue(&f), 2);
-	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v, 0));
 	guest_ring_raw_avail_idx(&f.ring[TX], 5000);
 	CU_ASSERT_EQUAL(poll_queue(&f), 0);
-	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v));
-	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v, 0));
+	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v, 0));
 	CU_ASSERT_EQUAL(event_value(f.ring[TX].err_fd), 1);
 	CU_ASSERT_EQUAL(f.port->rxq[0]->state, QUEUE_OFF);
 	/* the other ring goes on, and the port says what is wrong */
@@ -613,7 +614,7 @@ static void call_must_be_an_eventfd(void)
 	CU_ASSERT_EQUAL(driver_reaps(&f, RX), 1);
 	/* made blocking behind our back: found, emptied, ring broken */
 	CU_ASSERT_EQUAL(fcntl(full, F_SETFL, fcntl(full, F_GETFL) & ~O_NONBLOCK), 0);
-	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v, 0));
 	CU_ASSERT(fcntl(full, F_GETFL) & O_NONBLOCK);
 	CU_ASSERT_EQUAL(event_value(full), 0);
 	CU_ASSERT_EQUAL(f.port->txq[0]->state, QUEUE_OFF);
@@ -621,6 +622,73 @@ static void call_must_be_an_eventfd(void)
 	close(full);
 	close(pipe_fd[0]);
 	close(pipe_fd[1]);
+}
+
+static void make_call_blocking(struct fixture *f, unsigned int ring)
+{
+	const int fd = f->ring[ring].call_fd;
+
+	CU_ASSERT_EQUAL(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+}
+
+/* Blocks a worker at `now`: all rings stop, reconnecting does not help, waiting `seconds` does. */
+static void refused_for(struct fixture *f, uint64_t now, unsigned int seconds)
+{
+	const uint64_t end = now + seconds * SECOND;
+	char words[40];
+
+	snprintf(words, sizeof(words), "refused for %u s", seconds);
+	make_call_blocking(f, RX);
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f->v, now));
+	CU_ASSERT(f->port->rxq[0]->state == QUEUE_OFF && f->port->txq[0]->state == QUEUE_OFF);
+	CU_ASSERT(down_because(f, words));
+	vhost_reset(f->v);
+	bring_up(f, F_BASIC);
+	CU_ASSERT_PTR_NULL(vhost_check_faults(f->v, end - 1));
+	CU_ASSERT(down_because(f, words));
+	CU_ASSERT(f->port->rxq[0]->state == QUEUE_OFF && f->port->txq[0]->state == QUEUE_OFF);
+	CU_ASSERT_PTR_NULL(vhost_check_faults(f->v, end));
+	CU_ASSERT_EQUAL(info(f).state, PORT_UP);
+	CU_ASSERT(f->port->rxq[0]->state == QUEUE_RUNNING);
+	CU_ASSERT(f->port->txq[0]->state == QUEUE_RUNNING);
+}
+
+static void blocking_call_is_refused_for_longer_and_longer(void)
+{
+	static const unsigned int seconds[] = {1, 2, 4, 8, 16, 32, 60, 60};
+	uint64_t now = 1000 * SECOND;
+	struct fixture f;
+
+	open_port(&f);
+	bring_up(&f, F_BASIC);
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		refused_for(&f, now, seconds[i]);
+		now += seconds[i] * SECOND + SECOND / 10;
+	}
+	driver_sends(&f, 4);
+	CU_ASSERT_EQUAL(poll_queue(&f), 4);
+	/* a minute of peace, and it is forgotten */
+	refused_for(&f, now + 60 * SECOND, 1);
+	close_port(&f);
+}
+
+/* A ring that the front-end stops while it waits does not start by itself. */
+static void stopped_while_refused(void)
+{
+	uint32_t base;
+	struct fixture f;
+
+	open_port(&f);
+	bring_up(&f, F_BASIC);
+	make_call_blocking(&f, RX);
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v, SECOND));
+	setup_ring(&f, TX, 0);
+	setup_ring(&f, RX, 0);
+	CU_ASSERT_EQUAL(vhost_ring_stop(f.v, TX, &base), 0);
+	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v, 2 * SECOND));
+	CU_ASSERT(f.port->rxq[0]->state == QUEUE_OFF);
+	CU_ASSERT(f.port->txq[0]->state == QUEUE_RUNNING);
+	close_port(&f);
 }
 
 /* A front-end that makes our signal sleep stops nobody: without the mend this test never ends. */
@@ -636,7 +704,7 @@ static void signals_never_sleep(void)
 	CU_ASSERT_EQUAL(fcntl(full, F_SETFL, fcntl(full, F_GETFL) & ~O_NONBLOCK), 0);
 	guest_ring_raw_avail_idx(&f.ring[TX], 5000);
 	poll_queue(&f);
-	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v, 0));
 	CU_ASSERT_PTR_NOT_NULL(strstr(info(&f).warning, "jumped"));
 	close_port(&f);
 	close(full);
@@ -651,11 +719,11 @@ static void memory_file_cut(void)
 	driver_sends(&f, 3);
 	CU_ASSERT_EQUAL(ftruncate(f.ram.region[0].fd, 0x30000), 0); /* rings stay, buffers go */
 	CU_ASSERT_EQUAL(poll_queue(&f), 3);
-	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NOT_NULL(vhost_check_faults(f.v, 0));
 	CU_ASSERT(down_because(&f, "guest memory"));
 	CU_ASSERT_EQUAL(event_value(f.ring[TX].err_fd), 1);
 	CU_ASSERT_EQUAL(event_value(f.ring[RX].err_fd), 1);
-	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v));
+	CU_ASSERT_PTR_NULL(vhost_check_faults(f.v, 0));
 	close_port(&f);
 }
 
@@ -693,6 +761,8 @@ static const struct unit_case cases[] = {
     UNIT_CASE(features_offered_and_fixed),
     UNIT_CASE(call_exchange),
     UNIT_CASE(call_must_be_an_eventfd),
+    UNIT_CASE(blocking_call_is_refused_for_longer_and_longer),
+    UNIT_CASE(stopped_while_refused),
     UNIT_CASE(signals_never_sleep),
     UNIT_CASE(memory_file_cut),
     UNIT_CASE(too_small_buffers_are_counted),
