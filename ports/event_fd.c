@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,17 @@ int event_fd_check(int fd)
 	return is_eventfd(fd) && !set_nonblocking(fd) ? 0 : -EBADF;
 }
 
-bool event_fd_is_blocking(int fd)
+/* Nobody writes 2^64 - 2 signals one by one. */
+static bool is_full(int fd)
 {
-	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	return poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT);
+}
+
+bool event_fd_may_sleep(int fd)
+{
+	return !(fcntl(fd, F_GETFL) & O_NONBLOCK) || is_full(fd);
 }
 
 /* An alarm for calls that the front-end may have made blocking. False: none to be had. */

@@ -14,8 +14,11 @@
 /* 0 if fd is an eventfd and now is non-blocking, else -EBADF. */
 int event_fd_check(int fd);
 
-/* True when the front-end has taken the non-blocking flag away. */
-bool event_fd_is_blocking(int fd);
+/*
+ * True when a thread may sleep in a write to it: the front-end has taken the non-blocking flag
+ * away, or it has filled the counter, and may have given the flag back to hide the sleeper.
+ */
+bool event_fd_may_sleep(int fd);
 
 /* Adds 1, unless the counter is full. -1 is fine. */
 void event_fd_signal(int fd);

@@ -122,8 +122,8 @@ int vhost_ring_stop(struct vhost_port *v, uint32_t ring, uint32_t *base);
 
 /*
  * Called about ten times a second, with the time of clock_ns(): looks for rings that broke (fault
- * in the ring, hole in guest memory, call descriptor made blocking), stops them, signals their
- * error eventfd once. A new set-up heals them; but after a call descriptor was made blocking no
+ * in the ring, hole in guest memory, call descriptor made blocking or full), stops them, signals
+ * their error eventfd once. A new set-up heals them; but after a call descriptor was the fault no
  * ring of the port starts for 1 s, twice as long each time, at most 60 s, also over vhost_reset().
  * What was set up by then starts with the first call after that time. Returns NULL, or what was
  * found in words (the port's, until the next call).

@@ -6,13 +6,14 @@
  * after whatever set-up, heals it.
  *
  * The call descriptor is written by workers, who must not sleep in it: only eventfds are accepted,
- * and made non-blocking. That flag belongs to the open file, which the front-end shares; one that
- * clears it again can stop a worker until the next look, which empties the counter. Nobody does
- * that by mistake, and all guests of that worker stand still meanwhile. So all rings of the port
- * break, and none of it starts again for a while: 1 s, twice as long each time, 60 s at most. A
- * front-end thus costs a worker less than two thousandths of its time in the long run. Reconnecting
- * shortens nothing; a minute without such a fault after the end makes the next refusal 1 s again.
- * What is set up meanwhile is kept, and starts when the time is over.
+ * and made non-blocking. That flag belongs to the open file, which the front-end shares. One that
+ * clears it and fills the counter stops a worker until the next look, which empties the counter. It
+ * looks for either, since the flag may be back by then. Nobody does such a thing by mistake, and
+ * all guests of that worker stand still meanwhile. So all rings of the port break, and none of it
+ * starts again for a while: 1 s, twice as long each time, 60 s at most. A front-end thus costs a
+ * worker less than two thousandths of its time in the long run. Reconnecting shortens nothing; a
+ * minute without such a fault after the end makes the next refusal 1 s again. What is set up
+ * meanwhile is kept, and starts when the time is over.
  *
  * Rejected: an error to the front-end that sets up too early, which most answer by ending the
  * guest; a refusal for good, which only an operator could end.
@@ -51,7 +52,7 @@ static void end_refusal(struct vhost_port *v)
 
 /* ---- faults ---- */
 
-/* True when one of the call descriptors was blocking; none is now. */
+/* True when one of the call descriptors was blocking or full; none is now. */
 static bool unblock_calls(const struct vhost_port *v)
 {
 	bool found = false;
@@ -59,7 +60,7 @@ static bool unblock_calls(const struct vhost_port *v)
 	for (unsigned int i = 0; i < vhost_nrings(v); i++) {
 		const struct vhost_ring *r = &v->ring[i];
 
-		if (!r->live || r->call_fd < 0 || !event_fd_is_blocking(r->call_fd))
+		if (!r->live || r->call_fd < 0 || !event_fd_may_sleep(r->call_fd))
 			continue;
 		event_fd_unblock(r->call_fd);
 		found = true;
@@ -72,7 +73,7 @@ static const char *port_fault(struct vhost_port *v, uint64_t now_ns)
 {
 	if (unblock_calls(v)) {
 		refuse(v, now_ns);
-		return "the front-end made a call descriptor blocking";
+		return "the front-end made a call descriptor blocking or full";
 	}
 	if (vhost_any_live(v) && guest_mem_has_hole(v->mem))
 		return "the front-end cut a piece off the file behind guest memory";

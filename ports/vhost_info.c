@@ -77,8 +77,8 @@ static void down_reason(const struct vhost_port *v, char *out, size_t size)
 			 v->where);
 	else if (v->refusing)
 		snprintf(out, size,
-			 "rings refused for %u s: the front-end made a call descriptor blocking, "
-			 "which stops a worker",
+			 "rings refused for %u s: the front-end made a call descriptor blocking "
+			 "or full, which can stop a worker",
 			 (unsigned int)(v->refuse_ns / 1000000000));
 	else if (first_trouble(v, &n))
 		trouble_text(v, out, size);

@@ -438,6 +438,29 @@ static void sleeping_worker_is_woken(void)
 	world_close(&w);
 }
 
+/* The same, but the front-end hides what it did, and nobody asks for a hand-off. */
+static void sleeping_worker_is_found(void)
+{
+	const uint64_t end = clock_ns() + 2000000000;
+	struct world w;
+	int call, flags;
+
+	world_open(&w, true);
+	call = w.guest[B].pair[0].rx.call_fd;
+	flags = fcntl(call, F_GETFL);
+	fill(call);
+	CU_ASSERT_EQUAL(fcntl(call, F_SETFL, flags & ~O_NONBLOCK), 0);
+	while ((worker_moves(&w) || worker_moves(&w)) && clock_ns() < end) {
+		send_burst(&w);
+		receive_all(&w);
+	}
+	CU_ASSERT_EQUAL(fcntl(call, F_SETFL, flags), 0);
+	while (!worker_moves(&w) && clock_ns() < end)
+		;
+	CU_ASSERT_TRUE(worker_moves(&w));
+	world_close(&w);
+}
+
 static const struct unit_case cases[] = {
     UNIT_CASE(memory_of_the_sender),
     UNIT_CASE(memory_of_the_receiver),
@@ -450,6 +473,7 @@ static const struct unit_case cases[] = {
     UNIT_CASE(no_interrupt_is_lost_by_flag),
     UNIT_CASE(no_interrupt_is_lost_by_event_index),
     UNIT_CASE(sleeping_worker_is_woken),
+    UNIT_CASE(sleeping_worker_is_found),
 };
 
 int main(int argc, char **argv)
