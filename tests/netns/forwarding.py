@@ -165,15 +165,17 @@ class Forwarding:
         self.assertEqual(seen, 0)
 
     def test_counters_add_up(self):
-        """What one port received, the other sent."""
-        before = {p: self.switch.stats(p) for p in ("pa", "pb")}
+        """All that one port received since the start, the other sent or dropped, to the frame."""
+        before = self.switch.stats("pa")["rx_packets"]
         traffic.ping(self.a, self.b, count=50, interval=0.01)
-        now = {p: self.switch.stats(p) for p in ("pa", "pb")}
-        for source, target in (("pa", "pb"), ("pb", "pa")):
-            received = now[source]["rx_packets"] - before[source]["rx_packets"]
-            sent = now[target]["tx_packets"] - before[target]["tx_packets"]
-            self.assertGreaterEqual(received, 50)
-            self.assertLessEqual(abs(received - sent), 4)
+        proc.until("the counters of both ports agree", self.counters_agree)
+        self.assertGreaterEqual(self.switch.stats("pa")["rx_packets"] - before, 50)
+
+    def counters_agree(self):
+        """True once nothing is on its way: the two ports are asked one after the other."""
+        a, b = self.switch.stats("pa"), self.switch.stats("pb")
+        return all(x["rx_packets"] == y["tx_packets"] + y["tx_dropped"]
+                   for x, y in ((a, b), (b, a)))
 
 
 class Native(Forwarding, harness.Case):
